@@ -1,0 +1,50 @@
+// What clients and brokers see of the metadata: plain, immutable views of the metadata machine's state.
+
+import type { NodeId, TopicId } from './ids.ts'
+import type { TopicPolicy } from './policy.ts'
+
+export interface SegmentView {
+  /** Grows along the range's lineage; also the leader epoch that clients see. */
+  readonly segment: number
+  readonly state: 'open' | 'sealed'
+  /** replicas[0] leads while the segment is open. */
+  readonly replicas: readonly NodeId[]
+  /** Each partition's first offset in this segment, in the range's partition order. */
+  readonly firstOffsets: readonly number[]
+  readonly openedAtMs: number
+  /** Entries in it, once sealed. */
+  readonly endEntry?: number
+}
+
+export interface RangeView {
+  readonly range: number
+  readonly state: 'active' | 'sealed'
+  /** Partitions [firstPartition, endPartition). */
+  readonly firstPartition: number
+  readonly endPartition: number
+  /** Oldest first; the last is open while the range is active. */
+  readonly segments: readonly SegmentView[]
+  readonly parents: readonly number[]
+  readonly children: readonly number[]
+}
+
+export interface TopicView {
+  readonly name: string
+  readonly topicId: TopicId
+  readonly policy: TopicPolicy
+  readonly createdAtMs: number
+  /** Raised by every change of this topic. */
+  readonly version: number
+  readonly ranges: readonly RangeView[]
+  /** Per partition: offsets below it are gone (retention, DeleteRecords). */
+  readonly logStartOffsets: readonly number[]
+}
+
+export interface BrokerView {
+  readonly nodeId: NodeId
+  readonly nodeNumber: number
+  readonly displayName: string
+  readonly host: string
+  readonly clientPort: number
+  readonly alive: boolean
+}

@@ -1,0 +1,52 @@
+// Ordered byte streams between processes (TCP). Callbacks, not promises, because this is the hot path.
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+export interface Connection {
+  readonly remote: Address
+  /**
+   * Set once, at once on receipt of the connection. Chunks belong to the receiver, which may keep slices of them and
+   * change their bytes. `onClose` comes exactly once, last; `error` is absent after an orderly end.
+   */
+  handle(handlers: ConnectionHandlers): void
+  /**
+   * Queues buffers, which must not change afterwards; all that is queued in one turn leaves in one system call.
+   * False when more than `highWaterBytes` wait: then stop until `onDrain`.
+   */
+  write(buffers: readonly Uint8Array[]): boolean
+  /** Bytes queued and not yet taken by the operating system. */
+  readonly queuedBytes: number
+  pause(): void
+  resume(): void
+  /** Sends what is queued, then closes. */
+  end(): void
+  /** Closes now; queued bytes are dropped. */
+  destroy(): void
+}
+
+export interface ConnectionHandlers {
+  onData(chunk: Uint8Array): void
+  onDrain?(): void
+  onClose(error?: Error): void
+}
+
+export interface Listener {
+  /** The address it listens on, with the port that was chosen when 0 was asked for. */
+  readonly address: Address
+  /** Stops taking connections; those that are open live on. */
+  close(): Promise<void>
+}
+
+export interface ConnectOptions {
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+}
+
+export interface Streams {
+  listen(address: Address, onConnection: (connection: Connection) => void): Promise<Listener>
+  /** Rejects with an Error whose message names the address and the cause. */
+  connect(address: Address, options: ConnectOptions): Promise<Connection>
+}

@@ -1,0 +1,122 @@
+// What the log engine offers to the broker. One LogStore per data directory; one SegmentLog per segment that has data
+// here. The broker numbers entries, moves the high watermark and decides rolls; the store makes bytes durable, keeps
+// the recent tail in memory, writes segment files in the background and reads them back.
+//
+//   append ──> WAL group (write + sync) ──> listener.durable ──> broker: advance(highWatermark)
+//      └─────> cache (read at once below the high watermark)            │
+//                 └──── blocks below the high watermark ──> segment file ──> WAL file reusable
+//
+// The hot path has no promises: `append` queues, `commit` starts a group when none runs, and each group that was
+// synced calls `durable` once per segment that it touched, in LSN order.
+
+import type { Entry } from '../model/entry.ts'
+import type { TopicId } from '../model/ids.ts'
+
+/** Which segment; the same segment number may occur in two ranges of a topic. */
+export interface SegmentKey {
+  readonly topicId: TopicId
+  readonly range: number
+  readonly segment: number
+}
+
+export interface SegmentListener {
+  /** `segment.durableEnd` has moved. Called once per group commit, in the turn in which the sync returned. */
+  durable(segment: SegmentLog): void
+}
+
+export interface SegmentLog {
+  readonly key: SegmentKey
+  /** The next entry number: what `append` must be given. */
+  readonly end: number
+  /** Entries below it are synced in the WAL or in the segment file. */
+  readonly durableEnd: number
+  /** Entries below it may be read and go into the segment file. Moves by `advance` only, never back. */
+  readonly highWatermark: number
+  /** Bytes of all entries, envelopes included, and when the first was appended (clock.monotonic; undefined: none yet). */
+  readonly bytes: number
+  readonly firstAppendAt: number | undefined
+  readonly sealed: boolean
+  /** Set by recovery when bytes that belong to this segment are lost: it must not be served. Says what. */
+  readonly damage: string | undefined
+
+  /** Queues the entry for the WAL and puts it into the cache. Room must have been asked for with LogStore.room. */
+  append(entry: Entry): void
+  /** highWatermark <= durableEnd. */
+  advance(highWatermark: number): void
+  /** No more appends; entries at or above `end` are dropped. Durable when it resolves. */
+  seal(end: number): Promise<void>
+
+  /**
+   * Entries of one partition from memory: from the one that holds `offset` (or the next after it), below the high
+   * watermark, at least one if there is one, then as many as fit `maxBytes` of batch bytes. An empty array when the
+   * partition has nothing more here; undefined when memory does not reach back to `offset`, so that the file must be read.
+   */
+  readCached(partition: number, offset: number, maxBytes: number): readonly Entry[] | undefined
+  /** The same from wherever it is. Every entry was checked. Rejects with DAMAGED rather than serve a bad one. */
+  read(partition: number, offset: number, maxBytes: number): Promise<readonly Entry[]>
+  /** The first entry of the partition below the high watermark whose greatest record timestamp is >= `timestamp`. */
+  readByTime(partition: number, timestamp: number): Promise<Entry | undefined>
+  /** All entries from `fromEntry` on in entry order, durable ones only, a chunk at a time: for folding range state. */
+  scan(fromEntry: number): AsyncIterable<readonly Entry[]>
+}
+
+/**
+ * ok: append. wait: too much is unflushed; the listener's `roomAgain` says when to try again. full: the disk is full
+ * (STORAGE_FULL); `roomAgain` is called when there is space again.
+ */
+export type Room = 'ok' | 'wait' | 'full'
+
+export interface LogStoreListener {
+  roomAgain(): void
+  /** The disk failed. Nothing more is acknowledged; the process must stop. Called once. */
+  failed(error: Error): void
+}
+
+export interface LogStore {
+  /** Before an entry gets its number: is there room for so many bytes in memory, WAL and disk? */
+  room(bytes: number): Room
+  /** Starts a group commit if something is queued and none runs. Call once per received chunk, not per request. */
+  commit(): void
+  /** A new, empty segment; no file is made before the first flush. */
+  create(key: SegmentKey, listener: SegmentListener): SegmentLog
+  /** A segment that recovery found, or that was created since; undefined when nothing of it is here. */
+  find(key: SegmentKey): SegmentLog | undefined
+  /** Every segment with data here, for comparing with the metadata at start. */
+  keys(): readonly SegmentKey[]
+  /** Flushes all entries below the high watermark to segment files and syncs them. */
+  flush(): Promise<void>
+
+  /** Range state at the start of a segment (PROTOCOLS §5), kept under a token until it is known which one committed. */
+  stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void>
+  loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined>
+  /** Drops all states staged for the segment but the one under `token`. */
+  keepState(key: SegmentKey, token: string): Promise<void>
+
+  /** Removes segments (retention) and their files. A crash in the middle is finished by the caller's next call. */
+  dropSegments(keys: readonly SegmentKey[]): Promise<void>
+  /** Removes everything of a topic. Queued entries of it are dropped; its disk space is free when it resolves. */
+  dropTopic(topicId: TopicId): Promise<void>
+
+  /** Commits and flushes all, then closes. Appends after this are refused by assertion. */
+  close(): Promise<void>
+}
+
+export interface LogStoreOptions {
+  readonly walFileBytes: number
+  /** Memory for the recent tail of all segments, unflushed bytes included. */
+  readonly cacheBytes: number
+  /** At this many unflushed bytes `room` says wait. Less than cacheBytes. */
+  readonly unflushedBytesMax: number
+  /** A segment file grows by blocks of about this size; smaller ones when entries wait longer than flushAgeMs. */
+  readonly blockBytes: number
+  readonly flushAgeMs: number
+  /** WAL files in use at most, before segments are flushed to free the oldest. */
+  readonly walFilesMax: number
+  /** Free bytes on the disk below which `room` says full. */
+  readonly reserveBytes: number
+}
+
+export interface Catalog {
+  /** The directory of a topic bears its name. Undefined: the topic was deleted, and entries of it are dropped. */
+  topicName(topicId: TopicId): string | undefined
+}
