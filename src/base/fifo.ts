@@ -39,7 +39,7 @@ export class Fifo<T> {
   }
 
   private grow(): void {
-    const larger = Array.from({ length: Math.min(this.limit, 2 * this.ring.length) })
+    const larger = Array.from<T | undefined>({ length: Math.min(this.limit, 2 * this.ring.length) })
     for (let i = 0; i < this.count; i++) larger[i] = this.ring[(this.head + i) % this.ring.length]
     this.ring = larger
     this.head = 0
