@@ -1,0 +1,84 @@
+// A real broker in a process of its own, as a user would start it: `eastguard server` with flags, on free ports
+// and a data directory that the caller owns. Tests, the torture command and the benchmarks share it.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { type AddressInfo, createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+
+const PROGRAM = fileURLToPath(new URL('../../src/cli/eastguard.js', import.meta.url))
+
+export interface BrokerOptions {
+  readonly dataDir: string
+  /** Further flags of `eastguard server`. */
+  readonly flags?: readonly string[]
+  /** Flags of Node itself, such as --cpu-prof. */
+  readonly nodeFlags?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface BrokerProcess {
+  readonly port: number
+  readonly httpPort: number
+  readonly child: ChildProcess
+  /** What the broker has written to standard error, its log. */
+  log(): string
+  /** Resolves with the exit code, or the signal's name. */
+  readonly exited: Promise<number | string>
+  /** Resolves when /readyz says yes; rejects when the process ends first or after `withinMs`. */
+  ready(withinMs?: number): Promise<void>
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Starts the process; `ports` keeps a broker where its clients look for it over a restart. */
+export async function spawnBroker(
+  options: BrokerOptions,
+  ports?: { readonly port: number; readonly httpPort: number },
+): Promise<BrokerProcess> {
+  const port = ports?.port ?? (await freePort())
+  const httpPort = ports?.httpPort ?? (await freePort())
+  const child = spawn(
+    process.execPath,
+    [
+      ...(options.nodeFlags ?? []),
+      PROGRAM,
+      'server',
+      ...['--data-dir', options.dataDir, '--client-port', String(port)],
+      ...['--http-port', String(httpPort), ...(options.flags ?? [])],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...options.env } },
+  )
+  let text = ''
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-64 * 1024)
+  })
+  const exited = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'))
+  })
+  const ready = async (withinMs = 15_000): Promise<void> => {
+    const deadline = performance.now() + withinMs
+    while (performance.now() < deadline) {
+      if (child.exitCode !== null || child.signalCode !== null) {
+        throw new Error(`the broker ended with ${child.exitCode ?? child.signalCode}:\n${text}`)
+      }
+      const yes = await fetch(`http://127.0.0.1:${httpPort}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      )
+      if (yes) return
+      await pause(20)
+    }
+    throw new Error(`the broker was not ready within ${withinMs} ms:\n${text}`)
+  }
+  return { port, httpPort, child, log: () => text, exited, ready }
+}
