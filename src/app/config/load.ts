@@ -22,12 +22,14 @@ import {
 import { parseValue } from './values.ts'
 
 export interface ConfigSource {
-  readonly kind: 'flag' | 'environment' | 'file' | 'default'
+  readonly kind: 'caller' | 'flag' | 'environment' | 'file' | 'default'
   /** For people: '--client-port', 'EASTGUARD_CLIENT_PORT', the path of the file, 'default'. */
   readonly where: string
 }
 
 export interface ConfigInputs {
+  /** What a program that embeds a broker gave, by key; stronger than all else. */
+  readonly given?: Readonly<Record<string, unknown>>
   /** What the command line gave, by key. */
   readonly flags?: Readonly<Record<string, string>>
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -65,7 +67,8 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   const layers = [
     fileLayer(inputs, faults),
     environmentLayer(inputs.env ?? {}, faults),
-    flagLayer(inputs.flags ?? {}, faults),
+    keyedLayer(inputs.flags ?? {}, (key) => ({ kind: 'flag', where: flagOf(key) }), faults),
+    keyedLayer(inputs.given ?? {}, () => ({ kind: 'caller', where: 'options' }), faults),
   ]
   const values: Record<string, ConfigValue> = {}
   const sources: Record<string, ConfigSource> = {}
@@ -91,13 +94,9 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   }
 }
 
-/** A configuration for a broker inside a program: defaults, with what the caller wants otherwise. */
-export function configOf(overrides: Partial<ResolvedConfig> = {}): ResolvedConfig {
-  const { config } = loadConfig({})
-  const merged = { ...config, ...overrides }
-  const faults = relationFaults(merged)
-  if (faults.length > 0) throw invalidConfig(faults)
-  return merged
+/** The configuration of a broker inside a program: the defaults, but for the keys (snake_case) that are given. */
+export function configOf(given: Readonly<Record<string, unknown>> = {}): ResolvedConfig {
+  return loadConfig({ given }).config
 }
 
 function badValue(key: string, raw: unknown, source: ConfigSource, expected: string): string {
@@ -106,6 +105,8 @@ function badValue(key: string, raw: unknown, source: ConfigSource, expected: str
 
 export function describeSource(source: ConfigSource): string {
   switch (source.kind) {
+    case 'caller':
+      return 'options'
     case 'flag':
       return `command line, ${source.where}`
     case 'environment':
@@ -128,13 +129,15 @@ function isKey(name: string): name is ConfigKey {
   return Object.hasOwn(KEYS, name)
 }
 
-function flagLayer(
-  flags: Readonly<Record<string, string>>,
+function keyedLayer(
+  values: Readonly<Record<string, unknown>>,
+  sourceOf: (key: string) => ConfigSource,
   faults: string[],
 ): ReadonlyMap<ConfigKey, Given> {
   const layer = new Map<ConfigKey, Given>()
-  for (const [key, raw] of Object.entries(flags)) {
-    const source: ConfigSource = { kind: 'flag', where: flagOf(key) }
+  for (const [key, raw] of Object.entries(values)) {
+    if (raw === undefined) continue
+    const source = sourceOf(key)
     if (isKey(key)) layer.set(key, { raw, source })
     else faults.push(unknownKey(key, raw, source))
   }

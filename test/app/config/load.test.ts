@@ -119,7 +119,7 @@ test('values that contradict one another are refused', () => {
   assert.match(faultOf({ flags: { unflushed_bytes_max: '64MiB' } }), /less than cache_bytes/)
   assert.match(faultOf({ flags: { http_port: '2921' } }), /both 2921/)
   assert.match(faultOf({ flags: { default_min_insync_replicas: '5' } }), /at most/)
-  assert.throws(() => configOf({ blockBytes: 2 ** 30 }), { code: 'INVALID_CONFIG' })
+  assert.throws(() => configOf({ block_bytes: 2 ** 27 }), { code: 'INVALID_CONFIG' })
 })
 
 test('sizes and durations are read in the forms that people write', () => {
