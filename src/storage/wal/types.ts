@@ -12,6 +12,8 @@ import type { Entry, SegmentPlace } from '../../model/entry.ts'
 /** One segment, as the WAL needs it. */
 export interface WalTarget {
   readonly place: SegmentPlace
+  /** The WAL's own, so that a group finds its targets without a Map. Begin with 0 and leave it alone. */
+  walSlot: number
   /** All entries of this target below `endEntry` are synced. Once per group and target, in order of first LSN. */
   walDurable(endEntry: number): void
 }
@@ -44,10 +46,8 @@ export interface Wal {
   readonly oldestFileEndLsn: number
   /** Bytes queued and not yet handed to the disk. */
   readonly bytesQueued: number
-  /** Bytes of records that the files at hand still take, what is queued already subtracted; grows by itself while the disk has room. */
-  readonly bytesFree: number
-  /** Bytes that an entry of such a batch length takes in the log. */
-  recordBytes(batchBytes: number): number
+  /** True when the files at hand take entries of so many bytes of batches on top of what is queued. */
+  hasRoom(batchBytes: number): boolean
   /** Commits what is queued, waits for it, writes a last mark, closes the files. */
   close(): Promise<void>
 }
@@ -62,8 +62,8 @@ export interface RecordLog {
   releaseBelow(lsn: number): void
   readonly nextLsn: number
   readonly filesInUse: number
-  /** As Wal.bytesFree. */
-  readonly bytesFree: number
+  /** True when the files at hand take so many bytes of payload on top of what is queued. */
+  hasRoom(payloadBytes: number): boolean
   close(): Promise<void>
 }
 
