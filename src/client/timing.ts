@@ -1,0 +1,103 @@
+// Waiting, deadlines and pauses between attempts, on the clock that was handed in. Every timer armed here belongs to
+// a caller who waits, and goes away with the wait: an idle client keeps no timer.
+
+import { EastGuardError } from '../base/errors.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Random } from '../ports/random.ts'
+
+/** When a call must be over, on the monotonic clock, and who may end it sooner. */
+export interface Deadline {
+  readonly atMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+export function deadlineIn(clock: Clock, ms: number, signal?: AbortSignal): Deadline {
+  return { atMs: clock.monotonic() + ms, signal }
+}
+
+export function aborted(signal: AbortSignal, what: string): EastGuardError {
+  return new EastGuardError('ABORTED', `${what} was aborted by the caller`, {
+    cause: signal.reason,
+  })
+}
+
+/** Resolves after `ms`; rejects with ABORTED as soon as the signal fires. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(aborted(signal, 'a pause'))
+      return
+    }
+    const onAbort = (): void => {
+      timer.cancel()
+      if (signal !== undefined) reject(aborted(signal, 'a pause'))
+    }
+    const timer = clock.after(ms, () => {
+      signal?.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/**
+ * `work`, given up at the deadline (TIMEOUT) or when the signal fires (ABORTED). What it later comes to is ignored, so
+ * `work` must be something that several callers share or that harms nobody when it goes on.
+ */
+export function within<T>(
+  clock: Clock,
+  deadline: Deadline,
+  what: string,
+  work: Promise<T>,
+): Promise<T> {
+  const { signal } = deadline
+  return new Promise((resolve, reject) => {
+    const settle = (): void => {
+      timer.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    }
+    const onAbort = (): void => {
+      settle()
+      if (signal !== undefined) reject(aborted(signal, what))
+    }
+    const timer = clock.after(Math.max(0, deadline.atMs - clock.monotonic()), () => {
+      settle()
+      reject(new EastGuardError('TIMEOUT', `${what} took longer than allowed`))
+    })
+    work.then(
+      (value) => {
+        settle()
+        resolve(value)
+      },
+      (error: unknown) => {
+        settle()
+        reject(error instanceof Error ? error : new Error(String(error)))
+      },
+    )
+    if (signal?.aborted === true) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/** Pauses that double from `leastMs` to `mostMs`, each drawn from its upper half so that clients do not march in step. */
+export class Backoff {
+  private failures = 0
+  private readonly random: Random
+  private readonly leastMs: number
+  private readonly mostMs: number
+
+  constructor(random: Random, leastMs: number, mostMs: number) {
+    this.random = random
+    this.leastMs = leastMs
+    this.mostMs = mostMs
+  }
+
+  next(): number {
+    const whole = Math.min(this.mostMs, this.leastMs * 2 ** Math.min(this.failures++, 30))
+    return whole * (0.5 + this.random.float() / 2)
+  }
+
+  reset(): void {
+    this.failures = 0
+  }
+}
