@@ -1,0 +1,116 @@
+// Reading one log file's records, good and bad. A file is a chain of frames with growing LSNs; a *run* is a piece of
+// the chain without a fault:
+//
+//   | header | g r r r | g r x r r | g r r | torn or old bytes |
+//              \____ run 1 ____/ ^     ^
+//                                |     +-- run 3: found by the magic of its group header
+//                                +-------- run 2: found by its LSN, inside the damaged group
+//
+// Nothing is judged here: whether a fault is damage or the torn end of the last group depends on all files (accept.ts).
+
+import { putI64 } from '../../base/bytes.ts'
+import { type FileHeader, RECORDS_AT } from './header.ts'
+import {
+  FRAME_BYTES,
+  frameAt,
+  frameKind,
+  frameLsn,
+  GROUP_MAGIC,
+  GROUP_MAGIC_AT,
+  getGroup,
+  KIND_GROUP,
+} from './record.ts'
+
+export interface Run {
+  readonly sequence: number
+  readonly position: number
+  readonly endPosition: number
+  readonly firstLsn: number
+  /** LSN behind its last record. */
+  readonly endLsn: number
+  /** Begins with a record in mid-group: what came before is certainly lost. */
+  readonly midGroup: boolean
+}
+
+export interface FileScan {
+  readonly runs: readonly Run[]
+  /** S + 1 over the group headers found: records below it were synced. 0: none found. */
+  readonly syncedEnd: number
+  readonly floorLsn: number
+  readonly groups: number
+}
+
+/** `bytes` is the whole file. */
+export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
+  const { salt, sequence } = header
+  const runs: Run[] = []
+  let syncedEnd = 0
+  let floorLsn = 0
+  let groups = 0
+  let position = RECORDS_AT
+  let firstLsn = header.firstLsn
+  let midGroup = false
+  for (;;) {
+    let at = position
+    let lsn = firstLsn
+    for (;;) {
+      const size = frameAt(bytes, at, salt)
+      if (size === 0 || frameLsn(bytes, at) !== lsn) break
+      if (frameKind(bytes, at) === KIND_GROUP) {
+        const group = getGroup(bytes, at)
+        syncedEnd = Math.max(syncedEnd, group.syncedLsn + 1)
+        floorLsn = Math.max(floorLsn, group.floorLsn)
+        groups++
+      } else lsn++
+      at += size
+    }
+    if (lsn > firstLsn || runs.length === 0) {
+      runs.push({ sequence, position, endPosition: at, firstLsn, endLsn: lsn, midGroup })
+    }
+    // Forward by at least a byte, past whatever does not fit the chain.
+    const next = resync(bytes, at + 1, lsn, salt)
+    if (next === undefined) break
+    position = next
+    firstLsn = frameLsn(bytes, next)
+    midGroup = frameKind(bytes, next) !== KIND_GROUP
+  }
+  return { runs, syncedEnd, floorLsn, groups }
+}
+
+/** The next valid frame at or behind `from`: a group header, or one of the two records that come next in the chain. */
+function resync(bytes: Uint8Array, from: number, lsn: number, salt: number): number | undefined {
+  const group = find(bytes, GROUP_MAGIC, GROUP_MAGIC_AT, from, bytes.length, salt)
+  const until = group ?? bytes.length
+  // Damage to a group header leaves its first record intact, damage to a record the one behind it.
+  const same = find(bytes, lsnBytes(lsn), 12, from, until, salt)
+  const following = find(bytes, lsnBytes(lsn + 1), 12, from, same ?? until, salt)
+  return following ?? same ?? group
+}
+
+function lsnBytes(lsn: number): Uint8Array {
+  const bytes = new Uint8Array(8)
+  putI64(bytes, 0, lsn)
+  return bytes
+}
+
+/** The first valid frame in [from, until) that has `needle` at `offset` from its start. */
+function find(
+  bytes: Uint8Array,
+  needle: Uint8Array,
+  offset: number,
+  from: number,
+  until: number,
+  salt: number,
+): number | undefined {
+  const buffer = Buffer.from(
+    bytes.buffer,
+    bytes.byteOffset,
+    Math.min(bytes.length, until + FRAME_BYTES + 8),
+  )
+  let at = buffer.indexOf(needle, from + offset)
+  while (at >= 0 && at - offset < until) {
+    if (frameAt(bytes, at - offset, salt) > 0) return at - offset
+    at = buffer.indexOf(needle, at + 1)
+  }
+  return undefined
+}
