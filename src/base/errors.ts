@@ -103,6 +103,12 @@ export const ERRORS = {
     meaning: 'the metadata changed in the meantime',
     hint: 'look again and retry',
   },
+  RANGE_FIXED: {
+    number: 28,
+    retriable: false,
+    meaning: 'a range cannot be split or merged so',
+    hint: 'only ranges of a topic in mode auto change: at a partition inside one, or two neighbours into one',
+  },
   // Writing.
   BATCH_TOO_LARGE: {
     number: 40,
