@@ -7,6 +7,7 @@ export class Oracle {
   private readonly sent: number[]
   /** Per partition and offset: "producer:number" of an acknowledged record. */
   private readonly acknowledged = new Map<number, Map<number, string>>()
+  private readonly ends = new Map<number, number>()
   private readonly nextOffset = new Map<number, number>()
   /** Per producer: the number of the last record that was read. */
   private readonly lastRead: number[]
@@ -40,6 +41,7 @@ export class Oracle {
       )
     }
     offsets.set(offset, `${producer}:${number}`)
+    this.ends.set(partition, Math.max(this.ends.get(partition) ?? 0, offset + 1))
   }
 
   /** Where the reader of a partition goes on; a full pass begins again at 0. */
@@ -97,12 +99,6 @@ export class Oracle {
 
   /** Per partition, one more than the greatest offset acknowledged up to now. */
   acknowledgedEnds(): Map<number, number> {
-    const ends = new Map<number, number>()
-    for (const [partition, offsets] of this.acknowledged) {
-      let end = 0
-      for (const offset of offsets.keys()) end = Math.max(end, offset + 1)
-      ends.set(partition, end)
-    }
-    return ends
+    return new Map(this.ends)
   }
 }
