@@ -1,0 +1,72 @@
+// CONSUME_DATA: what a stream pushes. A response frame whose request id is that of CONSUME; its status is 0, or says why
+// this partition's stream ended (OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, DAMAGED ...); then there is no error body.
+//
+//   u32 length │ u8 15 │ u8 0 │ u32 request id │ u16 status │ u32 index │ i64 high watermark │ i64 log start │ i64 next offset │ batches
+//
+// `index` is the partition's place in the CONSUME request. `next offset` is where the stream stands behind these
+// batches: with a key span it moves on even when batches were left out, and an empty push says just that. Every push
+// costs as much credit as its batches have bytes, and at least one batch is sent while any credit is left.
+
+import { getI64, getU32, putI64, putU32 } from '../../base/bytes.ts'
+import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import {
+  LENGTH_BYTES,
+  putResponseHeader,
+  RESPONSE_BODY_AT,
+  RESPONSE_HEADER_BYTES,
+  requestIdOf,
+  statusOf,
+} from './header.ts'
+import { OPERATION } from './operations.ts'
+
+const FIXED_BYTES = 28
+export const CONSUME_DATA_HEAD_BYTES: number = RESPONSE_HEADER_BYTES + FIXED_BYTES
+
+/** The head of a push whose batches, `batchBytes` in all, are written behind it. */
+export function consumeDataHead(
+  requestId: number,
+  error: ErrorCode | undefined,
+  index: number,
+  highWatermark: number,
+  logStart: number,
+  nextOffset: number,
+  batchBytes: number,
+): Uint8Array {
+  const head = new Uint8Array(CONSUME_DATA_HEAD_BYTES)
+  const status = error === undefined ? 0 : ERRORS[error].number
+  const length = CONSUME_DATA_HEAD_BYTES - LENGTH_BYTES + batchBytes
+  putResponseHeader(head, 0, length, OPERATION.CONSUME_DATA, requestId, status)
+  putU32(head, 12, index)
+  putI64(head, 16, highWatermark)
+  putI64(head, 24, logStart)
+  putI64(head, 32, nextOffset)
+  return head
+}
+
+export interface ConsumeData {
+  readonly requestId: number
+  readonly error: ErrorCode | undefined
+  readonly index: number
+  readonly highWatermark: number
+  readonly logStart: number
+  readonly nextOffset: number
+  /** Whole batches, one after another: a view of the frame. */
+  readonly batches: Uint8Array
+}
+
+/** Throws MALFORMED_REQUEST. */
+export function readConsumeData(frame: Uint8Array): ConsumeData {
+  if (frame.length < RESPONSE_BODY_AT + FIXED_BYTES) {
+    throw new EastGuardError('MALFORMED_REQUEST', `a push of ${frame.length} bytes is too short`)
+  }
+  const status = statusOf(frame)
+  return {
+    requestId: requestIdOf(frame),
+    error: status === 0 ? undefined : errorCodeOf(status),
+    index: getU32(frame, 8),
+    highWatermark: getI64(frame, 12),
+    logStart: getI64(frame, 20),
+    nextOffset: getI64(frame, 28),
+    batches: frame.subarray(RESPONSE_BODY_AT + FIXED_BYTES),
+  }
+}

@@ -1,0 +1,188 @@
+// PRODUCE: batches for any partitions of any topics, each answered by itself. With acks 0 there is no answer at all.
+//
+//   request   u8 acks (0, 1, 255 = all) │ u32 timeout ms │ u16 count │ count x slot
+//   slot      16B topic id │ u32 partition │ u32 least key hash │ u32 greatest key hash │ u32 length │ batch
+//   response  u16 count │ count x { u16 status │ i64 base offset │ i64 log append ms │ text message (status != 0) }
+//
+// The broker's side is a walk over the received bytes, not a decoded object: one small batch per request is the
+// hottest message of all.
+
+import { fromHex, getU16, getU32, putI64, putU16, putU32, utf8 } from '../../base/bytes.ts'
+import { ByteReader } from '../../base/cursor.ts'
+import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import type { TopicId } from '../../model/ids.ts'
+import {
+  LENGTH_BYTES,
+  putResponseHeader,
+  REQUEST_BODY_AT,
+  REQUEST_HEADER_BYTES,
+  RESPONSE_BODY_AT,
+  RESPONSE_HEADER_BYTES,
+} from './header.ts'
+import { OPERATION } from './operations.ts'
+
+export const ACKS_ALL = 255
+const HEAD_BYTES = 7
+export const SLOT_HEAD_BYTES = 32
+
+export interface ProduceSlot {
+  readonly topicId: TopicId
+  readonly partition: number
+  readonly leastKeyHash: number
+  readonly greatestKeyHash: number
+  readonly batch: Uint8Array
+}
+
+/** The parts of a PRODUCE frame, to be written one after another; batches are not copied. */
+export function produceFrame(
+  version: number,
+  requestId: number,
+  acks: number,
+  timeoutMs: number,
+  slots: readonly ProduceSlot[],
+): Uint8Array[] {
+  let length = REQUEST_HEADER_BYTES - LENGTH_BYTES + HEAD_BYTES
+  for (const slot of slots) length += SLOT_HEAD_BYTES + slot.batch.length
+  const heads = new Uint8Array(REQUEST_HEADER_BYTES + HEAD_BYTES + slots.length * SLOT_HEAD_BYTES)
+  putU32(heads, 0, length)
+  heads[4] = OPERATION.PRODUCE
+  heads[5] = version
+  putU32(heads, 6, requestId)
+  heads[10] = acks
+  putU32(heads, 11, timeoutMs)
+  putU16(heads, 15, slots.length)
+  const parts: Uint8Array[] = []
+  let from = 0
+  let at = REQUEST_HEADER_BYTES + HEAD_BYTES
+  for (const slot of slots) {
+    heads.set(fromHex(slot.topicId), at)
+    putU32(heads, at + 16, slot.partition)
+    putU32(heads, at + 20, slot.leastKeyHash)
+    putU32(heads, at + 24, slot.greatestKeyHash)
+    putU32(heads, at + 28, slot.batch.length)
+    at += SLOT_HEAD_BYTES
+    parts.push(heads.subarray(from, at), slot.batch)
+    from = at
+  }
+  return parts
+}
+
+/** The offsets below are those of a frame without its length field. */
+export const PRODUCE_SLOTS_AT: number = REQUEST_BODY_AT + HEAD_BYTES
+
+export function produceAcks(frame: Uint8Array): number {
+  return frame[REQUEST_BODY_AT] as number
+}
+export function produceTimeoutMs(frame: Uint8Array): number {
+  return getU32(frame, REQUEST_BODY_AT + 1)
+}
+
+/**
+ * The number of slots, once it is certain that they fill the frame exactly; so a walk from PRODUCE_SLOTS_AT by
+ * SLOT_HEAD_BYTES + slotBatchLength stays inside. Throws MALFORMED_REQUEST.
+ */
+export function produceCount(frame: Uint8Array): number {
+  if (frame.length < PRODUCE_SLOTS_AT) throw malformed('it is too short')
+  const count = getU16(frame, REQUEST_BODY_AT + 5)
+  let at = PRODUCE_SLOTS_AT
+  for (let i = 0; i < count; i++) {
+    if (at + SLOT_HEAD_BYTES > frame.length) throw malformed(`slot ${i} is cut off`)
+    at += SLOT_HEAD_BYTES + slotBatchLength(frame, at)
+  }
+  if (at !== frame.length)
+    throw malformed(`its ${count} slots end at ${at} of ${frame.length} bytes`)
+  if (count === 0) throw malformed('it has no batch')
+  return count
+}
+
+function malformed(why: string): EastGuardError {
+  return new EastGuardError('MALFORMED_REQUEST', `a produce request is malformed: ${why}`)
+}
+
+export function slotPartition(frame: Uint8Array, at: number): number {
+  return getU32(frame, at + 16)
+}
+export function slotLeastKeyHash(frame: Uint8Array, at: number): number {
+  return getU32(frame, at + 20)
+}
+export function slotGreatestKeyHash(frame: Uint8Array, at: number): number {
+  return getU32(frame, at + 24)
+}
+export function slotBatchLength(frame: Uint8Array, at: number): number {
+  return getU32(frame, at + 28)
+}
+
+export interface ProduceResult {
+  /** Undefined: stored. */
+  readonly error: ErrorCode | undefined
+  readonly message: string
+  readonly baseOffset: number
+  readonly logAppendTimeMs: number
+}
+
+export const PRODUCE_RESULT_BYTES = 18
+/** Of a whole response with one stored batch. */
+export const PRODUCE_ONE_BYTES: number = RESPONSE_HEADER_BYTES + 2 + PRODUCE_RESULT_BYTES
+
+/** The answer to a request of one batch that was stored, in place; returns where it ends. */
+export function putProducedOne(
+  into: Uint8Array,
+  at: number,
+  requestId: number,
+  baseOffset: number,
+  logAppendTimeMs: number,
+): number {
+  putResponseHeader(into, at, PRODUCE_ONE_BYTES - LENGTH_BYTES, OPERATION.PRODUCE, requestId, 0)
+  putU16(into, at + 12, 1)
+  putU16(into, at + 14, 0)
+  putI64(into, at + 16, baseOffset)
+  putI64(into, at + 24, logAppendTimeMs)
+  return at + PRODUCE_ONE_BYTES
+}
+
+/** The answer in the general case. */
+export function producedFrame(requestId: number, results: readonly ProduceResult[]): Uint8Array {
+  const messages = results.map((r) =>
+    r.error === undefined ? undefined : utf8(r.message.slice(0, 1024)),
+  )
+  let length = RESPONSE_HEADER_BYTES + 2
+  for (const message of messages)
+    length += PRODUCE_RESULT_BYTES + (message === undefined ? 0 : 2 + message.length)
+  const frame = new Uint8Array(length)
+  putResponseHeader(frame, 0, length - LENGTH_BYTES, OPERATION.PRODUCE, requestId, 0)
+  putU16(frame, 12, results.length)
+  let at = 14
+  for (const [index, result] of results.entries()) {
+    putU16(frame, at, result.error === undefined ? 0 : ERRORS[result.error].number)
+    putI64(frame, at + 2, result.baseOffset)
+    putI64(frame, at + 10, result.logAppendTimeMs)
+    at += PRODUCE_RESULT_BYTES
+    const message = messages[index]
+    if (message === undefined) continue
+    putU16(frame, at, message.length)
+    frame.set(message, at + 2)
+    at += 2 + message.length
+  }
+  return frame
+}
+
+/** The results in a response whose status is 0. Throws Truncated. */
+export function readProduced(frame: Uint8Array): ProduceResult[] {
+  const r = new ByteReader(frame, RESPONSE_BODY_AT)
+  const results: ProduceResult[] = []
+  const count = r.u16()
+  for (let i = 0; i < count; i++) {
+    const status = r.u16()
+    const baseOffset = r.i64()
+    const logAppendTimeMs = r.i64()
+    const error = status === 0 ? undefined : errorCodeOf(status)
+    results.push({
+      error,
+      baseOffset,
+      logAppendTimeMs,
+      message: error === undefined ? '' : r.text(),
+    })
+  }
+  r.done()
+  return results
+}

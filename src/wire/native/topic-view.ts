@@ -1,0 +1,97 @@
+// A topic as DESCRIBE_TOPICS shows it.
+//
+//   topic    text name │ 16B topic id │ policy │ i64 created ms │ i64 version │ list i64 log starts │ list range
+//   range    u32 range │ u8 state │ u32 first │ u32 end │ list u32 parents │ list u32 children │ list segment
+//   segment  i64 segment │ u8 state │ i64 opened ms │ i64 end entry (-1 open) │ list 16B replicas │ list i64 first offsets
+
+import { fromHex, toHex } from '../../base/bytes.ts'
+import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import { nodeId, topicId } from '../../model/ids.ts'
+import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
+import type { TopicPolicy } from '../../model/policy.ts'
+import { POLICY_KEYS } from '../../model/policy-keys.ts'
+import { readList, writeList } from './message.ts'
+import { readPolicy, writePolicy } from './policy.ts'
+
+const writeI64 = (w: ByteWriter, value: number): void => {
+  w.i64(value)
+}
+const readI64 = (r: ByteReader): number => r.i64()
+const writeU32 = (w: ByteWriter, value: number): void => {
+  w.u32(value)
+}
+const readU32 = (r: ByteReader): number => r.u32()
+
+export function writeTopicView(w: ByteWriter, topic: TopicView): void {
+  w.text(topic.name).raw(fromHex(topic.topicId))
+  writePolicy(w, topic.policy)
+  w.i64(topic.createdAtMs).i64(topic.version)
+  writeList(w, topic.logStartOffsets, writeI64)
+  writeList(w, topic.ranges, writeRange)
+}
+
+export function readTopicView(r: ByteReader): TopicView {
+  return {
+    name: r.text(),
+    topicId: topicId(toHex(r.raw(16))),
+    policy: wholePolicy(readPolicy(r)),
+    createdAtMs: r.i64(),
+    version: r.i64(),
+    logStartOffsets: readList(r, 8, readI64),
+    ranges: readList(r, 13, readRange),
+  }
+}
+
+/** Every broker sends whole policies; anything less is malformed. */
+export function wholePolicy(policy: Partial<TopicPolicy>): TopicPolicy {
+  if (Object.keys(policy).length !== POLICY_KEYS.length) throw new Truncated('a policy lacks keys')
+  return policy as TopicPolicy
+}
+
+function writeRange(w: ByteWriter, range: RangeView): void {
+  w.u32(range.range)
+    .bool(range.state === 'sealed')
+    .u32(range.firstPartition)
+    .u32(range.endPartition)
+  writeList(w, range.parents, writeU32)
+  writeList(w, range.children, writeU32)
+  writeList(w, range.segments, writeSegment)
+}
+
+function readRange(r: ByteReader): RangeView {
+  return {
+    range: r.u32(),
+    state: r.bool() ? 'sealed' : 'active',
+    firstPartition: r.u32(),
+    endPartition: r.u32(),
+    parents: readList(r, 4, readU32),
+    children: readList(r, 4, readU32),
+    segments: readList(r, 33, readSegment),
+  }
+}
+
+function writeSegment(w: ByteWriter, s: SegmentView): void {
+  w.i64(s.segment)
+    .bool(s.state === 'sealed')
+    .i64(s.openedAtMs)
+    .i64(s.endEntry ?? -1)
+  writeList(w, s.replicas, (_, replica) => {
+    w.raw(fromHex(replica))
+  })
+  writeList(w, s.firstOffsets, writeI64)
+}
+
+function readSegment(r: ByteReader): SegmentView {
+  const segment = r.i64()
+  const state = r.bool() ? 'sealed' : 'open'
+  const openedAtMs = r.i64()
+  const endEntry = r.i64()
+  return {
+    segment,
+    state,
+    openedAtMs,
+    ...(endEntry >= 0 ? { endEntry } : {}),
+    replicas: readList(r, 16, () => nodeId(toHex(r.raw(16)))),
+    firstOffsets: readList(r, 8, readI64),
+  }
+}
