@@ -1,0 +1,132 @@
+// The machine's state as bytes: what a checkpoint stores, and later what Raft sends to a member that is far behind.
+//
+//   u16 version (1), i64 applied index, i64 next producer id, u32 topics, then each topic:
+//     16B id, text name, policy, i64 created at, i64 version, u32 next range, text creation token,
+//     log start offsets, u32 ranges, then each range:
+//       u32 number, u32 first partition, u32 end partition, u32s parents, u32s children, u32 segments, then each:
+//         i64 number, i64 end entry (-1: open), replicas, first offsets, i64 opened at, u32 attempt, token, digest
+//
+// Topics go in the order of creation, which is the same on every replica, so equal states have equal bytes. A decoded
+// state is checked by the invariants before it is believed.
+
+import { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import {
+  malformed,
+  readNodeIds,
+  readNumbers,
+  readOffsets,
+  readPolicy,
+  readTopicId,
+  readWhole,
+  writeId,
+  writeNodeIds,
+  writeNumbers,
+  writeOffsets,
+  writePolicy,
+} from './fields.ts'
+import { stateFault } from './invariants.ts'
+import { emptyState, putTopic } from './machine.ts'
+import { activeOf } from './topic.ts'
+import type { MetadataState, MetadataView, Range, Segment, Topic } from './types.ts'
+
+const VERSION = 1
+const OPEN = -1
+const TOPIC_BYTES_LEAST = 100
+const RANGE_BYTES_LEAST = 24
+const SEGMENT_BYTES_LEAST = 37
+
+export function encodeSnapshot(state: MetadataView): Uint8Array {
+  const w = new ByteWriter(4096)
+  w.u16(VERSION).i64(state.appliedIndex).i64(state.nextProducerId).u32(state.topics.size)
+  for (const topic of state.topics.values()) writeTopic(w, topic)
+  return w.finish()
+}
+
+/** Throws Truncated. */
+export function decodeSnapshot(bytes: Uint8Array): MetadataState {
+  const r = new ByteReader(bytes)
+  const version = r.u16()
+  if (version !== VERSION) throw malformed(`a metadata snapshot of version ${version}`)
+  const state = emptyState()
+  state.appliedIndex = readWhole(r)
+  state.nextProducerId = readWhole(r)
+  const topics = r.count(TOPIC_BYTES_LEAST)
+  for (let i = 0; i < topics; i++) putTopic(state, readTopic(r))
+  r.done()
+  const fault = state.topics.size === topics ? stateFault(state) : 'a topic id occurs twice'
+  if (fault !== undefined) throw malformed(fault)
+  return state
+}
+
+function writeTopic(w: ByteWriter, topic: Topic): void {
+  writeId(w, topic.topicId)
+  w.text(topic.name)
+  writePolicy(w, topic.policy)
+  w.i64(topic.createdAtMs).i64(topic.version).u32(topic.nextRange).text(topic.creationToken)
+  writeOffsets(w, topic.logStartOffsets)
+  w.u32(topic.ranges.length)
+  for (const range of topic.ranges) writeRange(w, range)
+}
+function readTopic(r: ByteReader): Topic {
+  const topicId = readTopicId(r)
+  const name = r.text()
+  const policy = readPolicy(r)
+  const createdAtMs = readWhole(r)
+  const version = readWhole(r)
+  const nextRange = r.u32()
+  const creationToken = r.text()
+  const logStartOffsets = readOffsets(r)
+  const ranges = Array.from({ length: r.count(RANGE_BYTES_LEAST) }, () => readRange(r))
+  return {
+    name,
+    topicId,
+    policy,
+    createdAtMs,
+    version,
+    ranges,
+    active: activeOf(ranges),
+    nextRange,
+    logStartOffsets,
+    creationToken,
+  }
+}
+
+function writeRange(w: ByteWriter, range: Range): void {
+  w.u32(range.range).u32(range.firstPartition).u32(range.endPartition)
+  writeNumbers(w, range.parents)
+  writeNumbers(w, range.children)
+  w.u32(range.segments.length)
+  for (const segment of range.segments) writeSegment(w, segment)
+}
+function readRange(r: ByteReader): Range {
+  const range = r.u32()
+  const firstPartition = r.u32()
+  const endPartition = r.u32()
+  const parents = readNumbers(r)
+  const children = readNumbers(r)
+  const segments = Array.from({ length: r.count(SEGMENT_BYTES_LEAST) }, () => readSegment(r))
+  const state = children.length === 0 ? 'active' : 'sealed'
+  return { range, state, firstPartition, endPartition, segments, parents, children }
+}
+
+function writeSegment(w: ByteWriter, segment: Segment): void {
+  w.i64(segment.segment).i64(segment.endEntry ?? OPEN)
+  writeNodeIds(w, segment.replicas)
+  writeOffsets(w, segment.firstOffsets)
+  w.i64(segment.openedAtMs).u32(segment.attempt).text(segment.token).text(segment.stateDigest)
+}
+function readSegment(r: ByteReader): Segment {
+  const segment = readWhole(r)
+  const endEntry = r.i64()
+  if (endEntry < OPEN) throw malformed(`the end of segment ${segment} is ${endEntry}`)
+  const rest = {
+    segment,
+    replicas: readNodeIds(r),
+    firstOffsets: readOffsets(r),
+    openedAtMs: readWhole(r),
+    attempt: r.u32(),
+    token: r.text(),
+    stateDigest: r.text(),
+  }
+  return endEntry === OPEN ? { ...rest, state: 'open' } : { ...rest, state: 'sealed', endEntry }
+}
