@@ -1,0 +1,36 @@
+// What the operating system says, in the words of ports/disk.ts.
+
+import { DiskError, type DiskFault } from '../../ports/disk.ts'
+
+const FAULTS: Readonly<Record<string, DiskFault>> = {
+  ENOENT: 'not-found',
+  ENOTDIR: 'not-found',
+  EEXIST: 'exists',
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EROFS: 'read-only',
+  EACCES: 'denied',
+  EPERM: 'denied',
+}
+
+const MEANINGS: Readonly<Record<DiskFault, string>> = {
+  'not-found': 'it does not exist',
+  exists: 'it exists already',
+  full: 'the disk is full',
+  'read-only': 'the file system is read-only',
+  denied: 'permission is denied',
+  locked: 'another process holds it',
+  io: 'the disk failed',
+}
+
+/** `doing` completes "cannot ...": "write", "open". */
+export function diskError(doing: string, path: string, cause: unknown): DiskError {
+  const code = errorCode(cause) ?? 'unknown error'
+  const fault = FAULTS[code] ?? 'io'
+  return new DiskError(fault, path, `cannot ${doing} ${path}: ${MEANINGS[fault]} (${code})`, cause)
+}
+
+/** The system's code for an error (`ENOENT`), when it has one. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+}
