@@ -44,6 +44,8 @@ export interface LogFilesOptions {
   readonly generation: number
   /** There may be space where there was none. */
   onSpace(): void
+  /** Another file has become the current one. */
+  onRotated(): void
   onFailed(error: Error): void
 }
 
@@ -164,6 +166,7 @@ export class LogFiles {
     this.position = RECORDS_AT
     this.released.push(...this.held)
     this.held = []
+    this.options.onRotated()
     void this.tend()
     return true
   }

@@ -27,6 +27,8 @@ export interface BeginOptions {
   readonly identity: LogIdentity
   /** There may be room where `hasRoom` said no. */
   onSpace(): void
+  /** The log has begun another file. */
+  onRotated(): void
   /** A write or sync failed: nothing more is reported, the process must stop. Called once. */
   onFailed(error: Error): void
 }

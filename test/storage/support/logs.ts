@@ -1,0 +1,57 @@
+// Shared by the tests of the log layer: a log that is opened, written and recovered on a crash disk.
+
+import { type Prng, prng } from '../../../src/base/prng.ts'
+import { type BeginOptions, beginRecordLog } from '../../../src/storage/wal/record-log.ts'
+import { type RecoveredLog, recoverLog } from '../../../src/storage/wal/recover.ts'
+import type { RecordLog } from '../../../src/storage/wal/types.ts'
+import { type CrashDisk, crashDisk } from './crash-disk.ts'
+import { keptLog, type ManualClock, manualClock, seededRandom } from './ports.ts'
+
+export const DIR = 'wal'
+export const KIND = 7
+
+export interface World {
+  readonly disk: CrashDisk
+  readonly clock: ManualClock
+  readonly failures: Error[]
+  boots: number
+}
+
+export function world(): World {
+  return { disk: crashDisk(), clock: manualClock(), failures: [], boots: 0 }
+}
+
+export function beginOptions(w: World, fileBytes: number = 64 * 1024): BeginOptions {
+  w.boots++
+  return {
+    disk: w.disk,
+    clock: w.clock,
+    random: seededRandom(w.boots * 7919),
+    log: keptLog(),
+    dir: DIR,
+    fileBytes,
+    identity: { nodeIdBytes: new Uint8Array(16).fill(9), bootCount: w.boots },
+    onSpace: () => {},
+    onRotated: () => {},
+    onFailed: (error) => void w.failures.push(error),
+  }
+}
+
+export async function openLog(w: World, fileBytes?: number): Promise<RecordLog> {
+  return beginRecordLog(await recoverLog(w.disk, DIR), beginOptions(w, fileBytes))
+}
+
+export async function recordsOf(found: RecoveredLog): Promise<Map<number, Uint8Array>> {
+  const records = new Map<number, Uint8Array>()
+  for await (const chunk of found.replay()) {
+    for (const { lsn, payload } of chunk) records.set(lsn, payload.slice())
+  }
+  return records
+}
+
+/** A payload that says which record it is. */
+export function payloadOf(lsn: number, chance: Prng = prng(lsn), most: number = 600): Uint8Array {
+  const bytes = chance.bytes(8 + chance.below(most))
+  bytes.set(new TextEncoder().encode(String(lsn).padStart(8, '0')))
+  return bytes
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { recoverLog } from '../../../src/storage/wal/recover.ts'
+import { fault } from '../support/crash-disk.ts'
+import { DIR, KIND, openLog, payloadOf, recordsOf, world } from '../support/logs.ts'
+import { settle } from '../support/ports.ts'
+
+/** Writes of groups: marks are smaller than any of the payloads here. */
+function groupWrites(trace: readonly string[]): string[] {
+  return trace.filter((line) => line.startsWith('write') && Number(line.split(' ')[3]) > 100)
+}
+
+test('records that arrive while a group is written leave together in the next', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  w.disk.hook = (operation) => (operation === 'write' ? held : undefined)
+  w.disk.clearTrace()
+  log.append(KIND, payloadOf(1))
+  log.commit()
+  await settle()
+  for (let i = 2; i <= 50; i++) {
+    log.append(KIND, payloadOf(i))
+    log.commit()
+  }
+  release()
+  await log.sync()
+  assert.equal(groupWrites(w.disk.trace).length, 2)
+  await log.close()
+})
+
+test('no byte of a group is written before the sync of the one before it returned', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  let running = 0
+  w.disk.hook = async (operation) => {
+    if (operation !== 'write') return
+    running++
+    assert.equal(running, 1)
+    await settle()
+    running--
+  }
+  for (let i = 1; i <= 20; i++) {
+    log.append(KIND, payloadOf(i))
+    log.commit()
+    await null
+  }
+  await log.sync()
+  await log.close()
+  assert.deepEqual(w.failures, [])
+})
+
+test('what was synced is found again, with its numbers', async () => {
+  const w = world()
+  const log = await openLog(w)
+  for (let i = 1; i <= 400; i++) assert.equal(log.append(KIND, payloadOf(i)), i)
+  await log.sync()
+  await log.close()
+  const found = await recoverLog(w.disk, DIR)
+  assert.deepEqual(found.lost, [])
+  assert.equal(found.endLsn, 401)
+  const records = await recordsOf(found)
+  for (let i = 1; i <= 400; i++) assert.deepEqual(records.get(i), payloadOf(i))
+  assert.equal(found.identity?.bootCount, 1)
+})
+
+test('a mark follows when nothing is queued, and the next group is written over it', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  const writes = w.disk.trace.filter((line) => line.startsWith('write'))
+  const [group = '', mark = ''] = writes.slice(-2)
+  const end = Number(group.split(' ')[2]) + Number(group.split(' ')[3])
+  assert.equal(mark.split(' ')[2], String(end))
+  log.append(KIND, payloadOf(2))
+  await log.sync()
+  assert.equal(groupWrites(w.disk.trace).at(-1)?.split(' ')[2], String(end))
+  await log.close()
+})
+
+test('a mark that stays the last is synced, so that damage to the last group is known', async () => {
+  const w = world()
+  const log = await openLog(w)
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  w.disk.clearTrace()
+  w.clock.advance(1000)
+  await settle()
+  assert.ok(w.disk.trace.some((line) => line.startsWith('sync ')))
+  await log.close()
+})
+
+test('a failed write is final: nothing is acknowledged after it and nothing is tried again', async () => {
+  const w = world()
+  const log = await openLog(w)
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  let failing = true
+  w.disk.hook = (operation) => {
+    if (operation === 'write' && failing) throw fault('io')
+  }
+  log.append(KIND, payloadOf(2))
+  await assert.rejects(log.sync(), /made to fail/)
+  failing = false
+  w.disk.clearTrace()
+  log.append(KIND, payloadOf(3))
+  await assert.rejects(log.sync(), /made to fail/)
+  await settle()
+  assert.deepEqual(w.disk.trace, [])
+  assert.equal(w.failures.length, 1)
+  await assert.rejects(log.close(), /made to fail/)
+})
+
+test('a failed sync of a mark is final too', async () => {
+  const w = world()
+  const log = await openLog(w)
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  w.disk.hook = (operation) => {
+    if (operation === 'sync') throw fault('io')
+  }
+  w.clock.advance(1000)
+  await settle()
+  assert.equal(w.failures.length, 1)
+})
+
+test('a record larger than a file gets a file that holds it', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  const large = new Uint8Array(200_000).fill(3)
+  assert.ok(log.hasRoom(large.length))
+  log.append(KIND, payloadOf(1))
+  log.append(KIND, large)
+  log.append(KIND, payloadOf(3))
+  await log.sync()
+  await log.close()
+  const records = await recordsOf(await recoverLog(w.disk, DIR))
+  assert.deepEqual(records.get(2), large)
+  assert.deepEqual(records.get(3), payloadOf(3))
+})

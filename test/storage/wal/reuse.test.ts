@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { recoverLog } from '../../../src/storage/wal/recover.ts'
+import type { RecordLog } from '../../../src/storage/wal/types.ts'
+import { DIR, KIND, openLog, payloadOf, recordsOf, world } from '../support/logs.ts'
+import { settle } from '../support/ports.ts'
+
+async function fill(log: RecordLog, files: number): Promise<void> {
+  while (log.filesInUse < files) {
+    log.append(KIND, payloadOf(log.nextLsn))
+    await log.sync()
+  }
+}
+
+test('a file is reused only after all in it was released', async () => {
+  const w = world()
+  const log = await openLog(w)
+  const boundary = log.nextLsn
+  await fill(log, 4)
+  await settle()
+  assert.equal(log.filesInUse, 4)
+  assert.equal(w.disk.paths().length, 5)
+  log.releaseBelow(boundary + 1)
+  await settle()
+  assert.equal(log.filesInUse, 4)
+  log.releaseBelow(log.nextLsn)
+  await settle()
+  assert.equal(log.filesInUse, 1)
+  await fill(log, 4)
+  await settle()
+  assert.equal(w.disk.paths().length, 5)
+  await log.close()
+})
+
+test('an idle log tells its floor with a mark before it lets files go', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await fill(log, 3)
+  await settle()
+  w.disk.clearTrace()
+  log.releaseBelow(log.nextLsn)
+  await settle()
+  const rename = w.disk.trace.findIndex((line) => line.startsWith('rename'))
+  assert.ok(rename > 0)
+  assert.ok(w.disk.trace.slice(0, rename).some((line) => line.startsWith('write')))
+  w.disk.kill()
+  const found = await recoverLog(w.disk, DIR)
+  assert.deepEqual(found.lost, [])
+  assert.equal(found.endLsn, log.nextLsn)
+})
+
+test('what an earlier use left in a file never comes back', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await fill(log, 3)
+  log.releaseBelow(log.nextLsn)
+  await settle()
+  await fill(log, 3)
+  const floor = log.nextLsn
+  log.releaseBelow(floor)
+  await settle()
+  log.append(KIND, payloadOf(floor))
+  await log.sync()
+  w.disk.kill()
+  const found = await recoverLog(w.disk, DIR)
+  assert.deepEqual(found.lost, [])
+  assert.equal(found.endLsn, floor + 1)
+  for (const [lsn, payload] of await recordsOf(found)) assert.deepEqual(payload, payloadOf(lsn))
+})
+
+test('with no space for another file records keep their numbers and wait, and go on when a file is released', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  w.disk.capacity = 2 * 64 * 1024
+  await fill(log, 2)
+  await settle()
+  while (log.hasRoom(1000)) {
+    log.append(KIND, payloadOf(log.nextLsn))
+    await log.sync()
+  }
+  const before = log.nextLsn
+  for (let i = 0; i < 100; i++) log.append(KIND, payloadOf(log.nextLsn))
+  const synced = log.sync()
+  await settle()
+  assert.deepEqual(w.failures, [])
+  log.releaseBelow(before)
+  await synced
+  assert.ok(log.nextLsn === before + 100)
+  await log.close()
+  const records = await recordsOf(await recoverLog(w.disk, DIR))
+  for (let lsn = before; lsn < before + 100; lsn++) assert.ok(records.has(lsn))
+})
+
+test('with no space, it is asked for again after a while', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  w.disk.capacity = 2 * 64 * 1024
+  await fill(log, 2)
+  for (let i = 0; i < 300; i++) log.append(KIND, payloadOf(log.nextLsn))
+  const synced = log.sync()
+  await settle()
+  w.disk.capacity = Number.POSITIVE_INFINITY
+  w.clock.advance(5000)
+  await synced
+  await log.close()
+})
