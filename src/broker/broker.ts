@@ -1,0 +1,211 @@
+// One broker: the topics it runs, what doors may ask of it, and its upkeep. It owns no protocol and no port number; a
+// composition root gives it its parts, doors call it.
+//
+//   door ── produce / openStream / fetch ──> leader, cursor ──> LogStore
+//   door ── topics.create / delete / ... ──> MetadataLog ──applied──> onChange ──> what runs here
+//
+// What runs here follows the applied metadata only, so that a restart arrives at the same state.
+
+import { EastGuardError } from '../base/errors.ts'
+import type { TopicId } from '../model/ids.ts'
+import type { DescribedCluster } from './describe.ts'
+import { describeCluster } from './describe.ts'
+import { toEastGuardError } from './errors.ts'
+import type { BrokerOptions, BrokerParts } from './options.ts'
+import type { RangeContext } from './range/context.ts'
+import { HeldBudget } from './range/held.ts'
+import { Cursor } from './read/cursor.ts'
+import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
+import type { ProduceSink } from './sinks.ts'
+import { TopicRegistry } from './topics/registry.ts'
+import { TopicRuntime } from './topics/runtime.ts'
+import { type TopicRef, TopicService } from './topics/service.ts'
+import { Upkeep } from './upkeep.ts'
+
+export class Broker {
+  readonly options: BrokerOptions
+  readonly parts: BrokerParts
+  readonly topics: TopicService
+  readonly registry: TopicRegistry = new TopicRegistry()
+  private readonly context: RangeContext
+  private readonly upkeep: Upkeep
+  private readonly unlisten: () => void
+  /** Deletions whose disk space is not free yet. */
+  private readonly dropping = new Map<TopicId, Promise<void>>()
+  private stopped = false
+
+  /** The metadata is complete and the store has recovered; `settle` of upkeep.ts has run. */
+  constructor(options: BrokerOptions, parts: BrokerParts) {
+    this.options = options
+    this.parts = parts
+    this.topics = new TopicService(options, parts)
+    const { metrics } = parts.ports
+    this.context = {
+      store: parts.store,
+      metadata: parts.metadata,
+      clock: parts.ports.clock,
+      random: parts.ports.random,
+      log: parts.ports.log,
+      nodeId: options.nodeId,
+      producerIdExpiryMs: options.producerIdExpiryMs,
+      held: new HeldBudget(options.heldBytesMax),
+      holding: new Set(),
+      counters: {
+        rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
+        rollFailures: metrics.counter(
+          'eastguard_segment_roll_failures_total',
+          'Rolls that failed and were tried again',
+        ),
+        heldTimeouts: metrics.counter(
+          'eastguard_produce_wait_timeouts_total',
+          'Produces whose deadline passed while their range was not writable',
+        ),
+      },
+    }
+    for (const topic of parts.metadata.state.topics.values()) {
+      this.registry.add(new TopicRuntime(this.context, topic, true))
+    }
+    this.unlisten = parts.metadata.onChange((changed) => {
+      for (const topicId of changed) this.changed(topicId)
+    })
+    this.upkeep = new Upkeep(this, this.context)
+    metrics.gauge('eastguard_topics', 'Topics', () => parts.metadata.state.topics.size)
+    metrics.gauge(
+      'eastguard_produce_waiting_bytes',
+      'Bytes of produces that wait for their range or for room',
+      () => this.context.held.bytes,
+    )
+    this.upkeep.start()
+  }
+
+  private changed(topicId: TopicId): void {
+    const topic = this.parts.metadata.state.topics.get(topicId)
+    const runtime = this.registry.get(topicId)
+    if (topic === undefined) {
+      if (runtime !== undefined) this.forget(runtime)
+    } else if (runtime === undefined) {
+      this.registry.add(new TopicRuntime(this.context, topic, false))
+    } else runtime.update(topic)
+  }
+
+  private forget(runtime: TopicRuntime): void {
+    const { topicId, name } = runtime.topic
+    this.registry.remove(runtime)
+    runtime.delete()
+    const dropped = this.parts.store.dropTopic(topicId).then(
+      () => {
+        this.dropping.delete(topicId)
+      },
+      (error: unknown) => {
+        this.parts.ports.log.error('the data of a deleted topic could not be removed', {
+          topic: name,
+          topicId,
+          err: error,
+        })
+        throw error
+      },
+    )
+    // Whoever deletes the topic waits for it and is told; the next start tries again.
+    dropped.catch(() => {})
+    this.dropping.set(topicId, dropped)
+  }
+
+  /** Resolves when the topic is gone for everyone and its disk space is free. */
+  async deleteTopic(ref: TopicRef): Promise<void> {
+    const { topicId } = await this.topics.delete(ref)
+    await this.dropping.get(topicId)
+  }
+
+  /**
+   * One batch for one partition; the topic's id lies at `idAt` in `id`. Answered through the sink, at once or in a later
+   * turn. `commit` must follow in the same turn.
+   */
+  produce(
+    id: Uint8Array,
+    idAt: number,
+    partition: number,
+    leastKeyHash: number,
+    greatestKeyHash: number,
+    batch: Uint8Array,
+    acks: number,
+    timeoutMs: number,
+    sink: ProduceSink,
+    slot: number,
+  ): void {
+    const runtime = this.registry.find(id, idAt)
+    if (runtime === undefined) {
+      sink.refused(
+        slot,
+        'UNKNOWN_TOPIC',
+        'there is no topic with this id; it may have been deleted',
+      )
+      return
+    }
+    const leader = runtime.leaderOf(partition)
+    if (leader === undefined) {
+      const { name, policy } = runtime.topic
+      const message = `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`
+      sink.refused(slot, 'UNKNOWN_PARTITION', message)
+      return
+    }
+    leader.produce(partition, batch, leastKeyHash, greatestKeyHash, acks, timeoutMs, sink, slot)
+  }
+
+  /** Starts a group commit of what was produced, unless one runs. Once per received chunk. */
+  commit(): void {
+    this.parts.store.commit()
+  }
+
+  /** A place to read from, or why there is none. */
+  cursor(topicId: TopicId, partition: number, offset: number): Cursor | EastGuardError {
+    if (this.stopped) return new EastGuardError('BROKER_STOPPED', 'the broker is stopping')
+    const runtime = this.registry.get(topicId)
+    if (runtime === undefined) {
+      return new EastGuardError('UNKNOWN_TOPIC', `there is no topic with the id ${topicId}`)
+    }
+    if (runtime.leaderOf(partition) === undefined) {
+      const { name, policy } = runtime.topic
+      return new EastGuardError(
+        'UNKNOWN_PARTITION',
+        `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`,
+      )
+    }
+    return new Cursor(this.parts.store, runtime, partition, offset)
+  }
+
+  /** `at`: 'earliest', 'latest' or a timestamp in milliseconds. Rejects with an EastGuardError. */
+  async findOffset(
+    topicId: TopicId,
+    partition: number,
+    at: 'earliest' | 'latest' | number,
+  ): Promise<FoundOffset> {
+    const cursor = this.cursor(topicId, partition, 0)
+    if (cursor instanceof EastGuardError) throw cursor
+    try {
+      if (at === 'earliest') return await earliestOffset(cursor)
+      if (at === 'latest') return await latestOffset(cursor)
+      return await offsetByTime(this.parts.store, this.parts.ports.compute, cursor, at)
+    } catch (error) {
+      throw toEastGuardError(error)
+    }
+  }
+
+  describeCluster(): DescribedCluster {
+    return describeCluster(this.options, this.parts.metadata.state)
+  }
+
+  /** The store has room again: produces that waited for it go on. */
+  roomAgain(): void {
+    for (const leader of [...this.context.holding]) leader.resumeHeld()
+  }
+
+  /** Everybody who waits is told BROKER_STOPPED. The parts stay open; their owner closes them. */
+  async stop(): Promise<void> {
+    if (this.stopped) return
+    this.stopped = true
+    this.unlisten()
+    await this.upkeep.stop()
+    for (const runtime of this.registry.all()) runtime.stop()
+    await Promise.allSettled(this.dropping.values())
+  }
+}

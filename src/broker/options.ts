@@ -1,0 +1,41 @@
+// What a broker is told at its start: the part of the configuration that it needs, and the ports it runs on.
+
+import type { NodeId } from '../model/ids.ts'
+import type { TopicPolicy } from '../model/policy.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Compute } from '../ports/compute.ts'
+import type { Log } from '../ports/log.ts'
+import type { Metrics } from '../ports/metrics.ts'
+import type { Random } from '../ports/random.ts'
+import type { LogStore } from '../storage/types.ts'
+import type { MetadataLog } from './metadata/types.ts'
+
+export interface BrokerPorts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly compute: Compute
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface BrokerOptions {
+  readonly nodeId: NodeId
+  readonly clusterId: string
+  readonly displayName: string
+  readonly version: string
+  /** Where clients are told to connect. */
+  readonly advertised: { readonly host: string; readonly port: () => number }
+  /** The policy of a topic whose creator decides nothing but the number of replicas. */
+  readonly defaultPolicy: (replicationFactor: number) => TopicPolicy
+  readonly defaultReplicationFactor: number
+  readonly retentionCheckMs: number
+  readonly producerIdExpiryMs: number
+  /** Bytes of produces that may wait for a range to load or roll, or for room, over the whole broker. */
+  readonly heldBytesMax: number
+}
+
+export interface BrokerParts {
+  readonly ports: BrokerPorts
+  readonly metadata: MetadataLog
+  readonly store: LogStore
+}

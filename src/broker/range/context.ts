@@ -1,0 +1,29 @@
+// What all ranges of a broker share.
+
+import type { NodeId } from '../../model/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Log } from '../../ports/log.ts'
+import type { Counter } from '../../ports/metrics.ts'
+import type { Random } from '../../ports/random.ts'
+import type { LogStore } from '../../storage/types.ts'
+import type { MetadataLog } from '../metadata/types.ts'
+import type { HeldBudget } from './held.ts'
+import type { RangeLeader } from './leader.ts'
+
+export interface RangeContext {
+  readonly store: LogStore
+  readonly metadata: MetadataLog
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly nodeId: NodeId
+  readonly producerIdExpiryMs: number
+  readonly held: HeldBudget
+  /** Ranges with produces that wait, so that room and deadlines reach them without a scan over all. */
+  readonly holding: Set<RangeLeader>
+  readonly counters: {
+    readonly rolls: Counter
+    readonly rollFailures: Counter
+    readonly heldTimeouts: Counter
+  }
+}

@@ -1,0 +1,80 @@
+// Produces that wait without a number: the range is loading or rolling, or the store has no room at the moment. They wait
+// in the order they came and leave in that order. Bounded twice: by the time their producer allows, and by the bytes that
+// one broker holds in all its ranges together, so that a stuck disk cannot take the memory.
+
+import type { ProduceSink } from '../sinks.ts'
+
+export interface HeldProduce {
+  readonly partition: number
+  readonly batch: Uint8Array
+  readonly leastKeyHash: number
+  readonly greatestKeyHash: number
+  readonly acks: number
+  /** On clock.monotonic. */
+  readonly deadline: number
+  readonly sink: ProduceSink
+  readonly slot: number
+}
+
+/** What all ranges of a broker hold together. */
+export class HeldBudget {
+  bytes = 0
+  readonly bytesMax: number
+
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax
+  }
+}
+
+export class HeldQueue {
+  private queue: HeldProduce[] = []
+  private head = 0
+  private readonly budget: HeldBudget
+
+  constructor(budget: HeldBudget) {
+    this.budget = budget
+  }
+
+  get size(): number {
+    return this.queue.length - this.head
+  }
+
+  /** False when the broker holds too much already. */
+  push(held: HeldProduce): boolean {
+    if (this.budget.bytes + held.batch.length > this.budget.bytesMax) return false
+    this.budget.bytes += held.batch.length
+    this.queue.push(held)
+    return true
+  }
+
+  peek(): HeldProduce | undefined {
+    return this.queue[this.head]
+  }
+
+  shift(): HeldProduce | undefined {
+    const held = this.queue[this.head]
+    if (held === undefined) return undefined
+    this.head++
+    this.budget.bytes -= held.batch.length
+    if (this.head === this.queue.length) {
+      this.queue = []
+      this.head = 0
+    } else if (this.head >= 1024 && 2 * this.head > this.queue.length) {
+      this.queue = this.queue.slice(this.head)
+      this.head = 0
+    }
+    return held
+  }
+
+  /** Takes out those whose deadline has passed, keeping the order of the others. */
+  expire(now: number, tell: (held: HeldProduce) => void): void {
+    const late = this.queue.filter((held, i) => i >= this.head && held.deadline <= now)
+    if (late.length === 0) return
+    this.queue = this.queue.slice(this.head).filter((held) => held.deadline > now)
+    this.head = 0
+    for (const held of late) {
+      this.budget.bytes -= held.batch.length
+      tell(held)
+    }
+  }
+}

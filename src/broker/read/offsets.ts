@@ -1,0 +1,74 @@
+// Where to begin reading: earliest, latest, or the first record at or after a timestamp. Batches say only their greatest
+// timestamp, so the batch found is opened, and decompressed when it must be, to find the record.
+
+import { EastGuardError } from '../../base/errors.ts'
+import { segmentsOf } from '../../core/metadata/lookup.ts'
+import { BATCH_HEADER_BYTES, batchCodec, maxTimestamp } from '../../model/batch/header.ts'
+import type { Entry } from '../../model/entry.ts'
+import type { Compute } from '../../ports/compute.ts'
+import type { LogStore } from '../../storage/types.ts'
+import type { Cursor } from './cursor.ts'
+import { firstRecordAt } from './record-times.ts'
+
+export interface FoundOffset {
+  /** -1: no record is that young. */
+  readonly offset: number
+  /** -1 where it is not known. */
+  readonly timestamp: number
+}
+
+const NONE: FoundOffset = { offset: -1, timestamp: -1 }
+/** What a batch may grow to when it is opened for its timestamps. */
+const OPENED_BYTES_MAX = 256 * 1024 * 1024
+
+export async function latestOffset(cursor: Cursor): Promise<FoundOffset> {
+  return { offset: await cursor.highWatermark(), timestamp: -1 }
+}
+
+export async function earliestOffset(cursor: Cursor): Promise<FoundOffset> {
+  await cursor.highWatermark()
+  return { offset: cursor.logStart, timestamp: -1 }
+}
+
+export async function offsetByTime(
+  store: LogStore,
+  compute: Compute,
+  cursor: Cursor,
+  timestamp: number,
+): Promise<FoundOffset> {
+  await cursor.highWatermark()
+  const { topic } = cursor.runtime
+  const { partition, logStart } = cursor
+  for (const { range, segment, endOffset } of segmentsOf(topic, partition)) {
+    if (endOffset !== undefined && endOffset <= logStart) continue
+    const key = { topicId: topic.topicId, range: range.range, segment: segment.segment }
+    const log = store.find(key)
+    if (log === undefined) continue
+    if (log.damage !== undefined) throw new EastGuardError('DAMAGED', log.damage)
+    let entry = await log.readByTime(partition, timestamp)
+    while (entry !== undefined) {
+      const found = await recordByTime(compute, entry, timestamp, logStart)
+      if (found !== undefined) return found
+      // Its matching records lie before the log start, or its header promised a timestamp that no record has.
+      const next = await log.read(partition, entry.baseOffset + entry.recordCount, 1)
+      entry = next.find((candidate) => maxTimestamp(candidate.batch) >= timestamp)
+      if (entry === undefined && next.length > 0) entry = next[0]
+    }
+  }
+  return NONE
+}
+
+async function recordByTime(
+  compute: Compute,
+  entry: Entry,
+  timestamp: number,
+  logStart: number,
+): Promise<FoundOffset | undefined> {
+  const { batch } = entry
+  const codec = batchCodec(batch)
+  if (codec === undefined || maxTimestamp(batch) < timestamp) return undefined
+  const section = batch.subarray(BATCH_HEADER_BYTES)
+  const records =
+    codec === 'none' ? section : await compute.decompress(codec, section, OPENED_BYTES_MAX)
+  return firstRecordAt(batch, records, timestamp, logStart)
+}

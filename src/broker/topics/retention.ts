@@ -1,0 +1,137 @@
+// What is past its retention goes, a whole sealed segment at a time: first DropSegments commits, which raises the log
+// start offsets, then the files go. Age is counted from the moment a segment was sealed, which is when its successor
+// opened: no file is read for it. Bytes are those of the topic's entries.
+
+import { rangeByNumber } from '../../core/metadata/lookup.ts'
+import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
+import type { LogStore, SegmentKey } from '../../storage/types.ts'
+import type { BrokerParts } from '../options.ts'
+
+export interface Drop {
+  readonly range: number
+  readonly belowSegment: number
+}
+
+/** What retention drops of a topic at wall-clock time `now`. */
+export function dropsOf(
+  topic: Topic,
+  now: number,
+  bytesOf: (range: number, segment: number) => number,
+): readonly Drop[] {
+  const below = new Map<number, number>()
+  dropOld(topic, now, below)
+  dropLarge(topic, bytesOf, below)
+  return [...below].map(([range, belowSegment]) => ({ range, belowSegment }))
+}
+
+function dropOld(topic: Topic, now: number, below: Map<number, number>): void {
+  const { retentionMs } = topic.policy
+  if (retentionMs < 0) return
+  for (const range of topic.ranges) {
+    for (const segment of range.segments) {
+      const sealedAt = sealedAtMs(topic, range, segment)
+      if (sealedAt === undefined || now - sealedAt < retentionMs) break
+      below.set(range.range, segment.segment + 1)
+    }
+  }
+}
+
+/** Undefined while the segment is open. */
+function sealedAtMs(topic: Topic, range: Range, segment: Segment): number | undefined {
+  if (segment.state === 'open') return undefined
+  const first = range.segments[0]?.segment ?? 0
+  const successor = range.segments[segment.segment - first + 1]
+  if (successor !== undefined) return successor.openedAtMs
+  for (const child of range.children) {
+    const opened = rangeByNumber(topic, child)?.segments[0]?.openedAtMs
+    if (opened !== undefined) return opened
+  }
+  return segment.openedAtMs
+}
+
+/** The oldest sealed segments go until the rest fits. */
+function dropLarge(
+  topic: Topic,
+  bytesOf: (range: number, segment: number) => number,
+  below: Map<number, number>,
+): void {
+  const { retentionBytes } = topic.policy
+  if (retentionBytes < 0) return
+  const sealed: { range: number; segment: number; openedAtMs: number; bytes: number }[] = []
+  let total = 0
+  for (const { range, segments } of topic.ranges) {
+    for (const { segment, state, openedAtMs } of segments) {
+      if (segment < (below.get(range) ?? 0)) continue
+      const bytes = bytesOf(range, segment)
+      total += bytes
+      if (state === 'sealed') sealed.push({ range, segment, openedAtMs, bytes })
+    }
+  }
+  sealed.sort((a, b) => a.openedAtMs - b.openedAtMs || a.range - b.range || a.segment - b.segment)
+  for (const { range, segment, bytes } of sealed) {
+    if (total <= retentionBytes) return
+    total -= bytes
+    below.set(range, segment + 1)
+  }
+}
+
+export async function retain(parts: BrokerParts, topic: Topic): Promise<number> {
+  const { store, metadata, ports } = parts
+  const { topicId } = topic
+  const bytesOf = (range: number, segment: number): number =>
+    store.find({ topicId, range, segment })?.bytes ?? 0
+  let dropped = 0
+  for (const { range, belowSegment } of dropsOf(topic, ports.clock.wall(), bytesOf)) {
+    const result = await metadata.propose({ kind: 'DropSegments', topicId, range, belowSegment })
+    // Refused: the topic is gone or changed meanwhile; the next sweep sees what is.
+    if (!result.ok) continue
+    const keys = result.answer.dropped.map((segment) => ({ topicId, range, segment }))
+    dropped += keys.length
+    await store.dropSegments(keys)
+  }
+  return dropped
+}
+
+/** Segments with data here that the metadata has dropped, or whose topic it has deleted: a crash came in between. */
+export async function sweepStrays(parts: BrokerParts): Promise<void> {
+  const { store, metadata, ports } = parts
+  const dropped: SegmentKey[] = []
+  const deleted = new Set<SegmentKey['topicId']>()
+  for (const key of store.keys()) {
+    const topic = metadata.state.topics.get(key.topicId)
+    if (topic === undefined) deleted.add(key.topicId)
+    else if (isDropped(topic, key)) dropped.push(key)
+  }
+  for (const topicId of deleted) {
+    ports.log.info('finishing the deletion of a topic', { topicId })
+    await store.dropTopic(topicId)
+  }
+  if (dropped.length > 0) await store.dropSegments(dropped)
+}
+
+/** Positive evidence only: a segment number that the range has not reached yet is left alone. */
+function isDropped(topic: Topic, key: SegmentKey): boolean {
+  if (key.range >= topic.nextRange) return false
+  const range = rangeByNumber(topic, key.range)
+  if (range === undefined) return true
+  const first = range.segments[0]
+  return first !== undefined && key.segment < first.segment
+}
+
+/** Recovered segments take the ends that the metadata knows: sealed ones theirs, open ones what recovery found. */
+export async function settleRecovered(parts: BrokerParts): Promise<void> {
+  for (const key of parts.store.keys()) {
+    const topic = parts.metadata.state.topics.get(key.topicId)
+    const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
+    const segment = range?.segments.find((candidate) => candidate.segment === key.segment)
+    if (segment !== undefined) await settle(parts.store, key, segment)
+  }
+}
+
+async function settle(store: LogStore, key: SegmentKey, segment: Segment): Promise<void> {
+  const log = store.find(key)
+  if (log === undefined || log.damage !== undefined) return
+  const end = Math.min(segment.endEntry ?? log.durableEnd, log.durableEnd)
+  if (end > log.highWatermark) log.advance(end)
+  if (segment.state === 'sealed' && !log.sealed) await log.seal(end)
+}

@@ -1,0 +1,182 @@
+// Topics as clients manage them: every change is one command to the metadata log, and what this broker runs follows from
+// what was applied, never from what was asked. So a crash between the two heals at the next start.
+
+import { toHex } from '../../base/bytes.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import type { PolicyChanges, Refusal } from '../../core/metadata/commands.ts'
+import type { Placement, Topic } from '../../core/metadata/types.ts'
+import type { TopicId } from '../../model/ids.ts'
+import { checkPolicy, minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
+import { checkTopicName } from '../../model/topic-name.ts'
+import type { BrokerOptions, BrokerParts } from '../options.ts'
+
+export interface CreateTopicRequest {
+  readonly name: string
+  /** What is absent is the broker's default; a replication factor of 0 is "as many as there are, at most the default". */
+  readonly policy: Partial<TopicPolicy>
+  /** Hexadecimal; empty: none. A retry with the same token gets the first's result. */
+  readonly creationToken: string
+  readonly ifNotExists: boolean
+}
+
+export interface CreatedTopic {
+  readonly topic: Topic
+  readonly existing: boolean
+}
+
+/** A topic by name, or by id. */
+export type TopicRef =
+  | { readonly name: string; readonly topicId?: undefined }
+  | { readonly topicId: TopicId; readonly name?: undefined }
+
+/** Producer ids given to one asker at a time. */
+const PRODUCER_IDS_BLOCK = 1000
+
+export class TopicService {
+  private readonly options: BrokerOptions
+  private readonly parts: BrokerParts
+  /** Brokers alive: one, until there are more. */
+  private readonly alive: number = 1
+  private nextProducerId = 0
+  private producerIdsLeft = 0
+  private allocating: Promise<void> | undefined
+
+  constructor(options: BrokerOptions, parts: BrokerParts) {
+    this.options = options
+    this.parts = parts
+  }
+
+  async create(request: CreateTopicRequest): Promise<CreatedTopic> {
+    checkTopicName(request.name)
+    const policy = this.policyOf(request.policy)
+    const result = await this.parts.metadata.propose({
+      kind: 'CreateTopic',
+      name: request.name,
+      topicId: toHex(this.parts.ports.random.bytes(16)) as TopicId,
+      policy,
+      placement: Array.from({ length: policy.ranges }, () => this.placement()),
+      creationToken: request.creationToken,
+      ifNotExists: request.ifNotExists,
+      system: false,
+      timeMs: this.parts.ports.clock.wall(),
+    })
+    if (!result.ok) throw refused(result)
+    return { topic: result.answer.topic, existing: result.answer.outcome === 'existing' }
+  }
+
+  private policyOf(given: Partial<TopicPolicy>): TopicPolicy {
+    const asked = given.replicationFactor ?? 0
+    const replicationFactor = asked > 0 ? asked : this.replicasByDefault()
+    if (replicationFactor > this.alive) throw this.notEnough(replicationFactor)
+    const ranges = given.ranges ?? 1
+    const policy: TopicPolicy = {
+      ...this.options.defaultPolicy(replicationFactor),
+      ...given,
+      replicationFactor,
+      minInsyncReplicas:
+        given.minInsyncReplicas ??
+        Math.min(
+          this.options.defaultPolicy(replicationFactor).minInsyncReplicas,
+          minInsyncDefault(replicationFactor),
+        ),
+      ranges,
+      rangeMode: given.rangeMode ?? (ranges > 1 ? 'fixed' : 'auto'),
+    }
+    checkPolicy(policy)
+    return policy
+  }
+
+  private replicasByDefault(): number {
+    return Math.min(this.options.defaultReplicationFactor, this.alive)
+  }
+
+  private notEnough(asked: number): EastGuardError {
+    const alive = this.alive === 1 ? '1 broker is alive' : `${this.alive} brokers are alive`
+    return new EastGuardError(
+      'NOT_ENOUGH_BROKERS',
+      `${asked} replicas are asked for, but ${alive}`,
+      {
+        detail: { asked, alive: this.alive },
+      },
+    )
+  }
+
+  private placement(): Placement {
+    return { replicas: [this.options.nodeId], token: '', stateDigest: '' }
+  }
+
+  async delete(ref: TopicRef): Promise<Topic> {
+    const { topicId } = this.find(ref)
+    const result = await this.parts.metadata.propose({ kind: 'DeleteTopic', topicId })
+    if (!result.ok) throw refused(result)
+    return result.answer.topic
+  }
+
+  async alter(ref: TopicRef, changes: PolicyChanges): Promise<Topic> {
+    const topic = this.find(ref)
+    if (changes.replicationFactor !== undefined && changes.replicationFactor > this.alive) {
+      throw this.notEnough(changes.replicationFactor)
+    }
+    checkPolicy({ ...topic.policy, ...changes })
+    const result = await this.parts.metadata.propose({
+      kind: 'AlterTopic',
+      topicId: topic.topicId,
+      changes,
+    })
+    if (!result.ok) throw refused(result)
+    return result.answer.topic
+  }
+
+  async addPartitions(ref: TopicRef, partitions: number): Promise<Topic> {
+    const { topicId } = this.find(ref)
+    const result = await this.parts.metadata.propose({
+      kind: 'AddPartitions',
+      topicId,
+      partitions,
+      placement: this.placement(),
+      timeMs: this.parts.ports.clock.wall(),
+    })
+    if (!result.ok) throw refused(result)
+    return result.answer.topic
+  }
+
+  find(ref: TopicRef): Topic {
+    const { state } = this.parts.metadata
+    const topic =
+      ref.name !== undefined ? state.topicsByName.get(ref.name) : state.topics.get(ref.topicId)
+    if (topic !== undefined) return topic
+    const what = ref.name !== undefined ? `named '${ref.name}'` : `with the id ${ref.topicId}`
+    throw new EastGuardError('UNKNOWN_TOPIC', `there is no topic ${what}`)
+  }
+
+  list(): readonly Topic[] {
+    const topics = [...this.parts.metadata.state.topics.values()]
+    return topics.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** Fresh for ever: ids of a block that a crash left unused are skipped. */
+  async allocateProducerId(): Promise<number> {
+    while (this.producerIdsLeft === 0) {
+      this.allocating ??= this.allocateBlock().finally(() => {
+        this.allocating = undefined
+      })
+      await this.allocating
+    }
+    this.producerIdsLeft--
+    return this.nextProducerId++
+  }
+
+  private async allocateBlock(): Promise<void> {
+    const result = await this.parts.metadata.propose({
+      kind: 'AllocateProducerIds',
+      count: PRODUCER_IDS_BLOCK,
+    })
+    if (!result.ok) throw refused(result)
+    this.nextProducerId = result.answer.first
+    this.producerIdsLeft = result.answer.count
+  }
+}
+
+function refused(refusal: Refusal): EastGuardError {
+  return new EastGuardError(refusal.code, refusal.message, { detail: refusal.detail })
+}
