@@ -14,8 +14,7 @@ import { assert } from '../../base/assert.ts'
 import type { DirEntry, Disk, DiskFile, DiskSpace, OpenOptions } from '../../ports/disk.ts'
 import { diskError, errorCode } from './faults.ts'
 import { takeLock } from './lock.ts'
-import { openFd } from './open-fd.ts'
-import { OpenFile } from './open-file.ts'
+import { openFile } from './open-file.ts'
 
 const { O_CREAT, O_DSYNC, O_EXCL, O_RDONLY, O_RDWR } = constants
 
@@ -44,7 +43,7 @@ export function fileDisk(root: string): Disk {
   return {
     async open(path: string, options: OpenOptions): Promise<DiskFile> {
       const flags = FLAGS[options.mode] | (options.durable === true ? O_DSYNC : 0)
-      return new OpenFile(path, await openFd(inside(path), flags, path))
+      return openFile(inside(path), flags, path)
     },
 
     async makeDir(path: string): Promise<void> {

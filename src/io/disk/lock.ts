@@ -1,111 +1,211 @@
-// The exclusive right to a data directory, given back by the operating system when its holder dies, however it dies.
+// One process per data directory, without flock (Node has none).
 //
-// Node offers no file locks. What the kernel does give away exclusively, and takes back at the death of the process, is
-// a socket name. The name comes from the lock file's device and inode, so that every path to the same directory leads to
-// the same name:
+// What must be free when its owner dies, however it dies, must belong to the kernel. A listening Unix socket does:
+// it answers as long as its process lives and refuses from the instant it is dead, whatever became of process
+// numbers, clocks or containers. A connection is therefore the test whether an owner lives. (A socket in the file
+// system rather than Linux's abstract ones, because those are per network namespace, and two containers that share a
+// volume must exclude each other.)
 //
-//   lock file ── stat ──> device:inode ── listen on the abstract socket "eastguard-<device>-<inode>"
-//                                           EADDRINUSE: somebody holds it, in this process or another
+//   lock/0        a plain file: nobody's
+//   lock/7        the socket of the 7th owner; refuses connections: it is dead
+//   lock/8        the socket of the 8th owner; answers: the lock is taken
+//   lock/.x3f9    somebody about to become an owner
 //
-// Rejected: a file with a process id in it. It outlives its process, and every way to take over a stale one without file
-// locks has a moment in which two processes believe that they won. Abstract socket names belong to a network namespace,
-// so two containers that mount one directory do not see each other's: for them the file also bears the holder's
-// identity (boot id, process id and its start time), which the holder checks in /proc. Elsewhere than on Linux, where
-// there are no abstract names, the socket is a file in the temporary directory, whose staleness connecting reveals.
+// A socket outlives its owner as a name, and taking over a dead name by "look, remove, create" would be a race: two
+// may look, and the slower removes what the faster created. So names are never taken over. The lock belongs to the
+// greatest number; who finds it dead makes the next number. That is atomic, because link(2) refuses an existing name
+// and what is linked is listening already, so that no name is ever seen before it answers.
+//
+// One hole is left: having seen 7 dead, a slow contender might link 8 long after others had made 8, 9 and 10 and
+// tidied up to 9. Therefore owners remove old numbers in ascending order, and who has linked n looks whether the very
+// n-1 that it found dead (the same inode of the same instant) is still there. If it is, then n was never removed, so
+// nobody can have made it before, and nobody can make n+1 while n answers. If it is not, the link is undone and all
+// begins again. The greatest number is never removed.
+//
+// Not covered: file systems shared between machines, where a socket of another machine looks dead.
 
+import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
-import { connect, createServer, type Server } from 'node:net'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DiskError, type DiskLock } from '../../ports/disk.ts'
 import { diskError, errorCode } from './faults.ts'
 
-export async function takeLock(path: string, name: string): Promise<DiskLock> {
-  const handle = await fs.open(path, 'a+').catch((cause: unknown) => {
-    throw diskError('open', name, cause)
-  })
-  try {
-    const { dev, ino } = await handle.stat()
-    const server = await listen(`eastguard-${dev}-${ino}`, name)
-    try {
-      const holder = await fs.readFile(path, 'utf8')
-      const me = await identity(process.pid)
-      if (holder !== '' && holder !== me && (await lives(holder))) throw locked(name, holder)
-      await handle.truncate(0)
-      await handle.write(me)
-    } catch (error) {
-      await closed(server)
-      throw error
-    }
-    return {
-      release: async () => {
-        await fs.truncate(path, 0).catch(() => undefined)
-        await closed(server)
-      },
-    }
-  } finally {
-    await handle.close()
-  }
-}
+const ATTEMPTS_MAX = 100
+/** Socket addresses hold 104 bytes on macOS, 108 on Linux, with a zero at the end. */
+const SOCKET_PATH_BYTES_MAX = 100
+/** How long the owner has to say its process number; only the message depends on it. */
+const WHO_TIMEOUT_MS = 500
 
-function locked(name: string, holder: string): DiskError {
-  const who = holder === '' ? 'another process' : `process ${holder.split(' ')[0]}`
-  return new DiskError('locked', name, `${name} is held by ${who}`)
-}
-
-async function listen(socketName: string, name: string): Promise<Server> {
-  const abstract = process.platform === 'linux'
-  const address = abstract ? `\0${socketName}` : join(tmpdir(), `${socketName}.sock`)
+/** `dir` on the file system; `path` is its name in messages. */
+export async function takeLock(dir: string, path: string): Promise<DiskLock> {
   try {
-    return await tryListen(address)
+    return await contend(dir, path)
   } catch (error) {
-    if (errorCode(error) !== 'EADDRINUSE') throw diskError('lock', name, error)
-    if (abstract || (await answers(address))) throw locked(name, '')
-    await fs.rm(address, { force: true })
-    return await tryListen(address).catch(() => {
-      throw locked(name, '')
-    })
+    if (error instanceof DiskError || errorCode(error) === undefined) throw error
+    throw diskError('lock', path, error)
   }
 }
 
-function tryListen(address: string): Promise<Server> {
+async function contend(dir: string, path: string): Promise<DiskLock> {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const numbers = await listNumbers(dir)
+    const greatest = numbers.at(-1)
+    if (greatest === undefined) {
+      await begin(dir)
+      continue
+    }
+    const predecessor = await identity(dir, greatest)
+    const state = greatest === 0 ? 'dead' : await probe(dir, greatest)
+    if (state === 'gone') continue
+    if (state !== 'dead') {
+      throw new DiskError('locked', path, `cannot lock ${path}: it is held by ${state.owner}`)
+    }
+    const server = await claim(dir, greatest + 1, predecessor)
+    if (server === undefined) continue
+    await tidy(dir, greatest + 1)
+    return { release: () => close(server) }
+  }
+  throw new DiskError('locked', path, `cannot lock ${path}: too many others try at the same time`)
+}
+
+/** Ascending. Empty when the directory is not there or has no numbers yet. */
+async function listNumbers(dir: string): Promise<number[]> {
+  const names = await fs.readdir(dir).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  })
+  return names
+    .filter((name) => /^\d{1,15}$/.test(name))
+    .map(Number)
+    .sort((a, b) => a - b)
+}
+
+/** Makes the directory with lock/0 in it in one step: a rename goes through only onto nothing or an empty directory. */
+async function begin(dir: string): Promise<void> {
+  const fresh = await fs.mkdtemp(`${dir}-`)
+  try {
+    await fs.writeFile(join(fresh, '0'), '')
+    await fs.rename(fresh, dir)
+  } catch (error) {
+    await fs.rm(fresh, { recursive: true, force: true })
+    const code = errorCode(error)
+    // Another was faster.
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
+  }
+}
+
+/** Tells a name from a later one of the same number. */
+async function identity(dir: string, number: number): Promise<string> {
+  try {
+    const stats = await fs.lstat(join(dir, String(number)), { bigint: true })
+    return `${stats.ino}/${stats.mtimeNs}`
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return 'gone'
+    throw error
+  }
+}
+
+type Owner = 'dead' | 'gone' | { readonly owner: string }
+
+async function probe(dir: string, number: number): Promise<Owner> {
+  return onSocketPath(dir, String(number), (socketPath) => {
+    return new Promise<Owner>((resolve, reject) => {
+      let who = ''
+      const socket = net.connect(socketPath)
+      const alive = (): void => {
+        socket.destroy()
+        resolve({ owner: who === '' ? 'another process' : `process ${who}` })
+      }
+      socket.setEncoding('latin1')
+      socket.setTimeout(WHO_TIMEOUT_MS, alive)
+      socket.on('data', (text: string) => {
+        who = (who + text).slice(0, 20)
+      })
+      socket.on('end', alive)
+      socket.on('error', (error) => {
+        const code = errorCode(error)
+        if (code === 'ECONNREFUSED') resolve('dead')
+        else if (code === 'ENOENT') resolve('gone')
+        // A queue that is full, or an owner that closed just now: it was alive a moment ago.
+        else if (code === 'EAGAIN' || code === 'ECONNRESET' || code === 'EPIPE') alive()
+        else reject(error)
+      })
+    })
+  })
+}
+
+/** The listening socket, now bearing the number; undefined when another was faster. */
+async function claim(
+  dir: string,
+  number: number,
+  predecessor: string,
+): Promise<net.Server | undefined> {
+  const temporary = `.${randomBytes(6).toString('hex')}`
+  const server = net.createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.end(String(process.pid))
+  })
+  server.unref()
+  try {
+    await onSocketPath(dir, temporary, (socketPath) => listen(server, socketPath))
+    await fs.link(join(dir, temporary), join(dir, String(number)))
+  } catch (error) {
+    await close(server)
+    const code = errorCode(error)
+    // EEXIST: the number is taken. ENOENT: the new owner has swept our temporary name away.
+    if (code === 'EEXIST' || code === 'ENOENT') return undefined
+    throw error
+  } finally {
+    await fs.rm(join(dir, temporary), { force: true })
+  }
+  if (predecessor !== 'gone' && (await identity(dir, number - 1)) === predecessor) return server
+  await fs.rm(join(dir, String(number)), { force: true })
+  await close(server)
+  return undefined
+}
+
+/** Removes what is older than the owner's number, in ascending order, and names that never became owners. */
+async function tidy(dir: string, owned: number): Promise<void> {
+  for (const name of await fs.readdir(dir)) {
+    if (name.startsWith('.')) await fs.rm(join(dir, name), { force: true })
+  }
+  for (const number of await listNumbers(dir)) {
+    if (number < owned) await fs.rm(join(dir, String(number)), { force: true })
+  }
+}
+
+/** Runs `use` with a path to `dir/name` that is short enough for a socket address, by a symbolic link if need be. */
+async function onSocketPath<T>(
+  dir: string,
+  name: string,
+  use: (socketPath: string) => Promise<T>,
+): Promise<T> {
+  const direct = join(dir, name)
+  if (Buffer.byteLength(direct) <= SOCKET_PATH_BYTES_MAX) return use(direct)
+  const shortcut = await fs.mkdtemp(join(tmpdir(), 'eg-'))
+  try {
+    await fs.symlink(dirname(direct), join(shortcut, 'd'))
+    return await use(join(shortcut, 'd', name))
+  } finally {
+    await fs.rm(shortcut, { recursive: true, force: true })
+  }
+}
+
+function listen(server: net.Server, socketPath: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy())
     server.once('error', reject)
-    server.listen(address, () => {
-      server.unref()
-      resolve(server)
+    server.listen(socketPath, () => {
+      server.off('error', reject)
+      server.on('error', () => undefined)
+      resolve()
     })
   })
 }
 
-function answers(address: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(address, () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
-}
-
-function closed(server: Server): Promise<void> {
+function close(server: net.Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
   })
-}
-
-/** "<pid> <start time> <boot id>"; start time and boot id are empty where the system does not tell. */
-async function identity(pid: number): Promise<string> {
-  const boot = await fs.readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
-  const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // The second field is the program's name in brackets and may hold spaces; the start time is field 22.
-  const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
-  return `${pid} ${started} ${boot.trim()}`
-}
-
-async function lives(holder: string): Promise<boolean> {
-  const [pid, started] = holder.split(' ')
-  if (started === undefined || started === '') return false
-  return (await identity(Number(pid))) === holder
 }

@@ -17,7 +17,17 @@ const ZERO_BUFFERS_PER_CALL = 16
 type Resolve<T> = (value: T) => void
 type Reject = (reason: Error) => void
 
-export class OpenFile implements DiskFile {
+/** A bare descriptor: FileHandle would add an object with a finaliser and a queue to every file. */
+export function openFile(at: string, flags: number, path: string): Promise<DiskFile> {
+  return new Promise((resolve, reject) => {
+    fs.open(at, flags, 0o666, (error, fd) => {
+      if (error) reject(diskError('open', path, error))
+      else resolve(new OpenFile(path, fd))
+    })
+  })
+}
+
+class OpenFile implements DiskFile {
   readonly path: string
   private readonly fd: number
   private closed = false

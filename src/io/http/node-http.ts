@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Http, HttpRequest, HttpResponse } from '../../ports/http.ts'
 import type { Address, Listener } from '../../ports/streams.ts'
+import { networkError, showAddress } from '../tcp/errors.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 const CONNECTIONS_MAX = 256
@@ -20,11 +21,7 @@ export const nodeHttp: Http = {
       )
       server.maxConnections = CONNECTIONS_MAX
       server.once('error', (cause) => {
-        reject(
-          new Error(`cannot listen on ${address.host}:${address.port}: ${cause.message}`, {
-            cause,
-          }),
-        )
+        reject(networkError(`cannot listen on ${showAddress(address)}`, cause))
       })
       server.listen(address.port, address.host, () => {
         const { address: host, port } = server.address() as AddressInfo

@@ -1,91 +1,115 @@
-// One TCP connection as ports/streams.ts has it.
+// One TCP connection.
 //
-// What is written in one turn leaves in one system call: buffers gather in `out`, and the turn's last microtask hands
-// them to the socket corked, small neighbours joined. Two water marks keep memory bounded: `write` says false above
-// HIGH_WATER_BYTES, and `onDrain` comes when the queue has fallen to nothing.
+//   open ──end()──> ending ──sent, or no progress for a while──> closed ──> onClose()
+//     └──destroy(), error, other side gone──────────────────────────┘
+//
+// When the other side ends its half, what is queued here is still sent, then this side ends too. An end that the
+// other side never takes is cut off: a peer that stops reading must not hold a socket for ever.
 
-import type { Socket } from 'node:net'
+import type net from 'node:net'
 import { assert } from '../../base/assert.ts'
 import type { Address, Connection, ConnectionHandlers } from '../../ports/streams.ts'
 import { gather } from '../gather.ts'
+import { networkError, showAddress } from './errors.ts'
 
-export const HIGH_WATER_BYTES: number = 1024 * 1024
+/** `write` says false when more than this waits. Higher: fewer stalls, more memory per slow reader. */
+const HIGH_WATER_BYTES = 1024 * 1024
+
+/** An ending connection of which nothing more was taken for so long is cut. */
+const END_STALL_MS = 5000
 
 export class TcpConnection implements Connection {
   readonly remote: Address
-  private readonly socket: Socket
+  private readonly socket: net.Socket
+  private readonly flushLater: (connection: TcpConnection) => void
   private handlers: ConnectionHandlers | undefined
-  private out: Uint8Array[] = []
-  private outBytes = 0
-  private flushing = false
-  private needsDrain = false
-  private ending = false
+  /** Written in this turn, not yet given to the socket. */
+  private pending: Uint8Array[] = []
+  private pendingBytes = 0
+  private scheduled = false
+  private state: 'open' | 'ending' | 'closed' = 'open'
+  private overHighWater = false
   private error: Error | undefined
+  private closeSeen = false
+  private closeTold = false
 
-  constructor(socket: Socket) {
+  constructor(
+    socket: net.Socket,
+    remote: Address,
+    flushLater: (connection: TcpConnection) => void,
+  ) {
     this.socket = socket
-    this.remote = { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
-    socket.setNoDelay(true)
-    // Nothing is read before there is somebody to take it.
-    socket.pause()
+    this.remote = remote
+    this.flushLater = flushLater
     socket.on('error', (error) => {
-      this.error = error
+      this.error ??= networkError(`connection with ${showAddress(remote)} lost`, error)
     })
+    socket.on('close', () => {
+      this.state = 'closed'
+      this.pending = []
+      this.pendingBytes = 0
+      this.closeSeen = true
+      this.tellClose()
+    })
+    socket.on('end', () => this.end())
   }
 
   handle(handlers: ConnectionHandlers): void {
-    assert(this.handlers === undefined, 'a connection is handled once')
+    assert(this.handlers === undefined, 'handlers are set once')
     this.handlers = handlers
-    const { socket } = this
-    socket.on('data', (chunk: Buffer) => handlers.onData(chunk))
-    socket.on('drain', () => this.drained())
-    // The peer will send no more. Nobody here uses half-open connections: what is queued goes out, then it is over.
-    socket.on('end', () => this.end())
-    socket.once('close', () => {
-      this.out = []
-      this.outBytes = 0
-      handlers.onClose(this.error)
+    if (this.closeSeen) {
+      queueMicrotask(() => this.tellClose())
+      return
+    }
+    this.socket.on('data', (chunk: Uint8Array) => {
+      if (!this.socket.destroyed) handlers.onData(chunk)
     })
-    if (socket.destroyed) queueMicrotask(() => handlers.onClose(this.error))
-    else socket.resume()
   }
 
   get queuedBytes(): number {
-    return this.outBytes + this.socket.writableLength
+    return this.pendingBytes + this.socket.writableLength
   }
 
   write(buffers: readonly Uint8Array[]): boolean {
-    if (this.ending || this.socket.destroyed) return false
+    if (this.state !== 'open') return false
     for (const buffer of buffers) {
-      this.out.push(buffer)
-      this.outBytes += buffer.length
+      this.pending.push(buffer)
+      this.pendingBytes += buffer.length
     }
-    if (!this.flushing) {
-      this.flushing = true
-      // setImmediate and not a microtask: a group commit answers many requests in many callbacks of one turn.
-      setImmediate(this.flush)
-    }
+    this.schedule()
     if (this.queuedBytes <= HIGH_WATER_BYTES) return true
-    this.needsDrain = true
+    this.overHighWater = true
     return false
   }
 
-  private readonly flush = (): void => {
-    this.flushing = false
-    if (this.out.length === 0 || this.socket.destroyed) return
-    const buffers = gather(this.out)
-    this.out = []
-    this.outBytes = 0
-    let taken = true
-    this.socket.cork()
-    for (const buffer of buffers) taken = this.socket.write(buffer)
-    this.socket.uncork()
-    if (taken) this.drained()
+  /** Called once at the end of a turn in which something was written. */
+  flush(): void {
+    this.scheduled = false
+    const buffers = this.pending
+    if (this.state === 'closed' || this.socket.destroyed) return
+    if (buffers.length > 0) {
+      this.pending = []
+      this.pendingBytes = 0
+      this.send(gather(buffers))
+    }
+    if (this.state === 'ending') {
+      this.socket.end()
+      this.watchEnd(this.socket.writableLength)
+    }
   }
 
-  private drained(): void {
-    if (!this.needsDrain || this.queuedBytes > HIGH_WATER_BYTES / 2) return
-    this.needsDrain = false
+  private send(buffers: readonly Uint8Array[]): void {
+    const last = buffers.length - 1
+    if (last > 0) this.socket.cork()
+    for (let i = 0; i < last; i++) this.socket.write(buffers[i] as Uint8Array)
+    this.socket.write(buffers[last] as Uint8Array, this.afterWrite)
+    if (last > 0) this.socket.uncork()
+  }
+
+  private readonly afterWrite = (): void => {
+    if (!this.overHighWater || this.state !== 'open') return
+    if (this.queuedBytes > HIGH_WATER_BYTES / 2) return
+    this.overHighWater = false
     this.handlers?.onDrain?.()
   }
 
@@ -98,14 +122,38 @@ export class TcpConnection implements Connection {
   }
 
   end(): void {
-    if (this.ending) return
-    this.flush()
-    this.ending = true
-    this.socket.end()
+    if (this.state !== 'open') return
+    this.state = 'ending'
+    this.schedule()
   }
 
   destroy(): void {
-    this.ending = true
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.pending = []
+    this.pendingBytes = 0
     this.socket.destroy()
+  }
+
+  private schedule(): void {
+    if (this.scheduled) return
+    this.scheduled = true
+    this.flushLater(this)
+  }
+
+  private watchEnd(queuedBefore: number): void {
+    const timer = setTimeout(() => {
+      const queued = this.socket.writableLength
+      if (queued > 0 && queued < queuedBefore) this.watchEnd(queued)
+      else this.socket.destroy()
+    }, END_STALL_MS)
+    timer.unref()
+    this.socket.once('close', () => clearTimeout(timer))
+  }
+
+  private tellClose(): void {
+    if (this.handlers === undefined || this.closeTold) return
+    this.closeTold = true
+    this.handlers.onClose(this.error)
   }
 }
