@@ -1,8 +1,7 @@
 // Where a segment's files live, relative to the data directory:
 //
 //   topics/<name>-<topic id>/range-<n>/<20-digit segment>.log         the entries
-//                                      <20-digit segment>.index       (partition, offset) -> position; derived
-//                                      <20-digit segment>.timeindex   (partition, timestamp) -> offset; derived
+//                                      <20-digit segment>.index       (partition, offset or timestamp) -> position; derived
 //                                      <20-digit segment>.cut         a cut in progress (see cut.ts)
 //                                      <20-digit segment>.<token>.state   range state, the log store's
 

@@ -1,0 +1,63 @@
+// One budget for the recent tails of all segments of a broker. Only what a segment file has may leave, oldest first:
+//
+//   push ──> unflushed ──written()──> evictable, in the order in which it was written ──evict()──> gone
+//
+// Unflushed bytes are bounded by back-pressure (LogStore.room), which keeps the sum within the budget.
+
+/** What an entry costs beyond its batch's bytes: the entry, the view of the batch, its places in two lists. */
+export const ENTRY_OVERHEAD_BYTES = 320
+
+export interface Evictable {
+  /** Drops the oldest entry if its number is below `end`; returns the memory that became free, 0 when there is none. */
+  evictOne(end: number): number
+}
+
+interface Written {
+  readonly tail: Evictable
+  readonly end: number
+}
+
+export class CacheBudget {
+  readonly limitBytes: number
+  bytes = 0
+  unflushedBytes = 0
+  private written: Written[] = []
+  private head = 0
+
+  constructor(limitBytes: number) {
+    this.limitBytes = limitBytes
+  }
+
+  added(bytes: number): void {
+    this.bytes += bytes
+    this.unflushedBytes += bytes
+    if (this.bytes > this.limitBytes) this.evict()
+  }
+
+  /** Entries of `tail` below `end`, `bytes` of them new, are in its segment file. */
+  wrote(tail: Evictable, end: number, bytes: number): void {
+    this.unflushedBytes -= bytes
+    this.written.push({ tail, end })
+    if (this.bytes > this.limitBytes) this.evict()
+  }
+
+  /** Entries left memory in another way: dropped by a seal, or with their segment. */
+  dropped(bytes: number, unflushedBytes: number): void {
+    this.bytes -= bytes
+    this.unflushedBytes -= unflushedBytes
+  }
+
+  private evict(): void {
+    while (this.bytes > this.limitBytes) {
+      const oldest = this.written[this.head]
+      if (oldest === undefined) return
+      const freed = oldest.tail.evictOne(oldest.end)
+      this.bytes -= freed
+      if (freed === 0) this.head++
+    }
+    if (this.head > 256 && this.head * 2 > this.written.length) {
+      this.written = this.written.slice(this.head)
+      this.head = 0
+    }
+  }
+}

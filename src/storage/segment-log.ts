@@ -1,0 +1,351 @@
+// One segment: its numbers, the tail in memory, and the file behind it. The numbers only grow, in this order:
+//
+//   0 ... syncedEnd <= writtenEnd <= highWatermark <= durableEnd <= end
+//         |            |             |                |             `- appended: in memory, queued for the WAL
+//         |            |             |                `- synced, in the WAL or in the file
+//         |            |             `- committed: may be read, may go into the file
+//         |            `- in the file: may leave memory
+//         `- synced in the file: the WAL may forget it
+//
+// (After a recovery the file may hold a tail above the high watermark: a fenced segment's, which waits for its outcome.)
+// Writing to the file is the flusher's business; it calls the methods of segment/writer.ts on what is here.
+
+import { assert } from '../base/assert.ts'
+import { fromHex } from '../base/bytes.ts'
+import { EastGuardError } from '../base/errors.ts'
+import { maxTimestamp } from '../model/batch/header.ts'
+import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../model/entry.ts'
+import { Tail } from './cache/tail.ts'
+import { Queue } from './cache/queue.ts'
+import { isBad, readBlock } from './segment/check.ts'
+import type { SegmentContext } from './segment/context.ts'
+import { LogFile } from './segment/file.ts'
+import { getBlockHeader, placeSeed } from './segment/format.ts'
+import { IndexSlot } from './index/index-file.ts'
+import type { SegmentIndex } from './index/segment-index.ts'
+import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
+import type { StoredSegment } from './segment/types.ts'
+import { cutSegment, SegmentWriter } from './segment/writer.ts'
+import type { SegmentKey, SegmentListener } from './types.ts'
+
+const SCAN_ENTRIES = 1024
+
+/** The files of a segment that has some. */
+export interface SegmentFiles {
+  /** The path without its extension. */
+  readonly base: string
+  readonly log: LogFile
+  readonly index: IndexSlot
+}
+
+export class Segment implements StoredSegment {
+  readonly key: SegmentKey
+  readonly place: SegmentPlace
+  readonly context: SegmentContext
+  readonly writer: SegmentWriter
+  walSlot = 0
+  end = 0
+  durableEnd = 0
+  highWatermark = 0
+  bytes = 0
+  firstAppendAt: number | undefined
+  sealed = false
+  damage: string | undefined
+  retired = false
+  /** While a cut rewrites the end of the file. */
+  cutting: Promise<void> | undefined
+  cuts = 0
+  tail: Tail
+  files: SegmentFiles | undefined
+  /** LSNs of the entries from syncedEnd on. */
+  readonly lsns: Queue<number> = new Queue()
+  private readonly listener: SegmentListener | undefined
+  private readonly ahead: SegmentAhead
+  private readonly fileBytes: () => number
+
+  constructor(context: SegmentContext, key: SegmentKey, listener: SegmentListener | undefined) {
+    this.context = context
+    this.key = key
+    this.place = {
+      topicIdBytes: fromHex(key.topicId),
+      range: key.range,
+      segment: key.segment,
+    }
+    this.listener = listener
+    this.tail = new Tail(context.budget, 0)
+    this.writer = new SegmentWriter(this)
+    this.fileBytes = () => this.writer.fileBytes
+    this.ahead = new SegmentAhead(context.ahead, (partition, offset, bytes) =>
+      this.fetch(partition, offset, bytes),
+    )
+  }
+
+  append(entry: Entry): void {
+    assert(!this.sealed && !this.retired, 'nothing is appended to a sealed segment')
+    assert(entry.entryNumber === this.end, 'entry numbers are dense')
+    this.writer.appended()
+    this.accept(entry)
+    this.lsns.push(this.context.wal.append(this, entry))
+  }
+
+  private accept(entry: Entry): void {
+    this.firstAppendAt ??= this.context.env.clock.monotonic()
+    this.tail.push(entry)
+    this.end++
+    this.bytes += ENVELOPE_BYTES + entry.batch.length
+  }
+
+  walDurable(endEntry: number): void {
+    const durable = Math.min(endEntry, this.end)
+    if (this.retired || durable <= this.durableEnd) return
+    this.durableEnd = durable
+    this.listener?.durable(this)
+  }
+
+  advance(highWatermark: number): void {
+    assert(highWatermark <= this.durableEnd, 'only durable entries are committed')
+    if (highWatermark <= this.highWatermark || this.retired) return
+    this.writer.committed(this.highWatermark, highWatermark)
+    this.highWatermark = highWatermark
+    this.context.flusher.advanced(this)
+  }
+
+  async seal(end: number): Promise<void> {
+    assert(end >= this.highWatermark && end <= this.end, 'a seal keeps what was committed')
+    this.sealed = true
+    this.forgetFrom(Math.max(end, this.writer.writtenEnd))
+    await this.context.env.recordSeal(this.key, end)
+    if (this.retired) return
+    if (end < this.writer.writtenEnd) await cutSegment(this, end)
+    this.durableEnd = Math.max(this.durableEnd, this.end)
+    this.advance(this.end)
+    this.context.flusher.finish(this)
+  }
+
+  /** Drops unwritten entries at or above `end`. */
+  forgetFrom(end: number): void {
+    if (end >= this.end) return
+    this.bytes -= this.tail.dropFrom(end) + (this.end - end) * ENVELOPE_BYTES
+    while (this.lsns.length > end - this.writer.syncedEnd) this.lsns.pop()
+    this.end = end
+    this.durableEnd = Math.min(this.durableEnd, end)
+  }
+
+  readCached(partition: number, offset: number, maxBytes: number): readonly Entry[] | undefined {
+    if (this.damage !== undefined || this.retired) return undefined
+    return this.tail.read(partition, offset, maxBytes, this.highWatermark)
+  }
+
+  async read(partition: number, offset: number, maxBytes: number): Promise<readonly Entry[]> {
+    const entries: Entry[] = []
+    let bytes = 0
+    let next = offset
+    for (;;) {
+      this.checkServed()
+      const left = entries.length === 0 ? maxBytes : maxBytes - bytes
+      let part = this.readCached(partition, next, left)
+      let inFile = false
+      if (part === undefined) {
+        part = await this.ahead.read(partition, next, left)
+        this.checkServed()
+        inFile = part.length > 0
+        // Nothing in the file. If that is so in this very turn too, memory has all that lies above.
+        if (!inFile && (await this.mayBeInFile(partition, next))) continue
+        if (!inFile) part = this.tail.readAbove(partition, next, left, this.highWatermark)
+      }
+      const from = next
+      let taken = 0
+      for (const entry of part) {
+        if (entry.entryNumber >= this.highWatermark) break
+        if (entries.length > 0 && bytes + entry.batch.length > maxBytes) break
+        entries.push(entry)
+        bytes += entry.batch.length
+        next = entry.baseOffset + entry.recordCount
+        taken++
+      }
+      if (inFile) this.ahead.took(partition, from, next, part.slice(taken))
+      // What stops short of its own end is full or at the high watermark; memory has the end of everything.
+      if (taken < part.length || !inFile || bytes >= maxBytes) return entries
+    }
+  }
+
+  /** False: in the turn in which this resolves, the file has nothing of the partition at or above `offset`. */
+  private async mayBeInFile(partition: number, offset: number): Promise<boolean> {
+    if (this.files === undefined) return false
+    const index = await this.index()
+    return this.files.index.now !== index || offset < index.nextOffset(partition)
+  }
+
+  async readByTime(partition: number, timestamp: number): Promise<Entry | undefined> {
+    this.checkServed()
+    let next = 0
+    if (this.files !== undefined) {
+      const found = await this.guarded(async (index, log) => {
+        const piece = index.findTime(partition, timestamp)
+        if (piece === undefined) return undefined
+        return readPieces(this.place, log, partition, [piece])
+      })
+      const entry = found?.find((each) => maxTimestamp(each.batch) >= timestamp)
+      if (entry !== undefined) {
+        return entry.entryNumber < this.highWatermark ? entry : undefined
+      }
+      next = (await this.index()).nextOffset(partition)
+    }
+    for (;;) {
+      const entries = await this.read(partition, next, 1024 * 1024)
+      const last = entries.at(-1)
+      if (last === undefined) return undefined
+      const entry = entries.find((each) => maxTimestamp(each.batch) >= timestamp)
+      if (entry !== undefined) return entry
+      next = last.baseOffset + last.recordCount
+    }
+  }
+
+  async *scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    let next = fromEntry
+    while (next < this.durableEnd) {
+      this.checkServed()
+      if (next >= this.tail.start) {
+        const end = Math.min(this.durableEnd, next + SCAN_ENTRIES)
+        const entries = this.tail.slice(next, end)
+        next = end
+        yield entries
+        continue
+      }
+      const from = next
+      const block = await this.readBlockOf(from)
+      const entries = block.filter((entry) => entry.entryNumber >= from)
+      next = from + entries.length
+      if (entries.length > 0) yield entries
+    }
+  }
+
+  /** All entries of the block that holds the entry, in entry order. */
+  async readBlockOf(entryNumber: number): Promise<readonly Entry[]> {
+    return this.guarded(async (index, log) => {
+      const at = index.blockOf(entryNumber)
+      const bytes = await log.read(at.position, at.bytes)
+      const header = getBlockHeader(bytes, 0, placeSeed(this.place))
+      const read = header === undefined ? undefined : readBlock(this.place, header, bytes)
+      if (read === undefined || isBad(read)) {
+        const reason = read === undefined ? 'no valid block header' : read.reason
+        throw new BadFile(`${log.path} is damaged in the block at byte ${at.position}: ${reason}`)
+      }
+      return read
+    })
+  }
+
+  private async fetch(
+    partition: number,
+    offset: number,
+    bytes: number,
+  ): Promise<readonly Entry[]> {
+    if (this.files === undefined) return []
+    return this.guarded((index, log) =>
+      readEntries(this.place, log, index, partition, offset, bytes),
+    )
+  }
+
+  async index(): Promise<SegmentIndex> {
+    assert(this.files !== undefined, 'the segment has a file')
+    return this.files.index.get(this.fileBytes)
+  }
+
+  /** Reads by the index; when that meets a bad entry, by an index made anew; a bad entry then is damage. */
+  private async guarded<T>(run: (index: SegmentIndex, log: LogFile) => Promise<T>): Promise<T> {
+    assert(this.files !== undefined, 'the segment has a file')
+    const { log, index } = this.files
+    await this.cutting
+    const { cuts } = this
+    try {
+      try {
+        return await run(await this.index(), log)
+      } catch (error) {
+        if (!(error instanceof BadFile) || this.retired) throw error
+        return await run(await index.rebuild(this.fileBytes), log)
+      }
+    } catch (error) {
+      this.checkServed()
+      // The file changed under the reader's feet.
+      if (cuts !== this.cuts) return this.guarded(run)
+      const failure = readFailed(error, log.path)
+      if (failure.code === 'DAMAGED' && failure.cause === undefined) this.markDamaged(failure.message)
+      throw failure
+    }
+  }
+
+  private checkServed(): void {
+    if (this.damage !== undefined) throw new EastGuardError('DAMAGED', this.damage)
+    if (this.retired) {
+      throw new EastGuardError(
+        'OFFSET_OUT_OF_RANGE',
+        `segment ${this.key.segment} of range ${this.key.range} was dropped`,
+      )
+    }
+  }
+
+  recover(entry: Entry): boolean {
+    if (entry.entryNumber < this.end) return false
+    if (entry.entryNumber > this.end) {
+      this.markDamaged(
+        `entries ${this.end} to ${entry.entryNumber - 1} of segment ${this.key.segment} are lost`,
+      )
+      return false
+    }
+    // The bytes belong to the reader of the WAL, which uses them again.
+    this.accept({ ...entry, batch: entry.batch.slice() })
+    this.lsns.push(Number.POSITIVE_INFINITY)
+    this.durableEnd = this.end
+    return true
+  }
+
+  async settle(): Promise<void> {
+    await this.writer.settle()
+  }
+
+  async cut(end: number): Promise<void> {
+    assert(end >= this.highWatermark, 'a seal keeps what was committed')
+    this.sealed = true
+    this.forgetFrom(Math.max(end, this.writer.writtenEnd))
+    if (end < this.writer.writtenEnd) await cutSegment(this, end)
+  }
+
+  markDamaged(what: string): void {
+    if (this.damage !== undefined) return
+    this.damage = what
+    this.context.env.log.error('a segment is damaged and is not served any more', {
+      topic: this.key.topicId,
+      range: this.key.range,
+      segment: this.key.segment,
+      what,
+    })
+  }
+
+  async retire(): Promise<void> {
+    if (this.retired) return
+    this.retired = true
+    this.ahead.clear()
+    await this.context.flusher.forget(this)
+    this.tail.clear(this.writer.writtenEnd)
+    await this.closeFiles()
+  }
+
+  forgetAhead(): void {
+    this.ahead.clear()
+  }
+
+  async closeFiles(): Promise<void> {
+    await this.files?.index.close()
+    await this.files?.log.close()
+  }
+
+  /** The segment's files under `base`, not touched yet. */
+  useFiles(base: string): SegmentFiles {
+    const { openFiles, shelf, env } = this.context
+    const log = new LogFile(openFiles, `${base}.log`)
+    const indexFile = new LogFile(openFiles, `${base}.index`)
+    const seed = placeSeed(this.place)
+    this.files = { base, log, index: new IndexSlot(shelf, log, indexFile, seed, env.log) }
+    return this.files
+  }
+}

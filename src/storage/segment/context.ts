@@ -1,0 +1,37 @@
+// What all segments of a broker share.
+
+import type { CacheBudget } from '../cache/budget.ts'
+import type { IndexShelf } from '../index/index-file.ts'
+import type { Segment } from '../segment-log.ts'
+import type { Wal } from '../wal/types.ts'
+import type { OpenFiles } from './file.ts'
+import type { ReadAhead } from './reader.ts'
+import type { SegmentEnv } from './types.ts'
+
+/** What a segment tells the flusher. */
+export interface FlushRequests {
+  /** The segment has its first unsynced entry. */
+  dirtied(segment: Segment): void
+  /** Its high watermark has moved. */
+  advanced(segment: Segment): void
+  /** It is sealed: write the rest and sync. */
+  finish(segment: Segment): void
+  /** Its end in the file is synced now; the WAL may forget more. */
+  synced(segment: Segment): void
+  /** Resolves when no work of it runs, and starts none any more. */
+  forget(segment: Segment): Promise<void>
+}
+
+export interface SegmentContext {
+  readonly env: SegmentEnv
+  readonly wal: Wal
+  readonly budget: CacheBudget
+  readonly openFiles: OpenFiles
+  readonly shelf: IndexShelf
+  readonly ahead: ReadAhead
+  readonly flusher: FlushRequests
+  /** Directories whose entry in their parent is synced. */
+  readonly syncedDirs: Set<string>
+  /** Lets other work of the event loop run. */
+  readonly turn: () => Promise<void>
+}

@@ -1,0 +1,205 @@
+// Writing a segment's file: blocks of committed entries, one vectored write each, then a sync for one or several. There
+// is one writer per segment and one call at a time (the flusher sees to it).
+//
+// The file is made with its first block: header page and block in one write; its directory is synced with it before
+// anything in it counts as synced. No space is allocated ahead: a block is large enough that growing the file costs
+// little, and a segment that ends early leaves no hole.
+
+import { assert } from '../../base/assert.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
+import { entryMemory, Tail } from '../cache/tail.ts'
+import { directoryOf } from '../checked-file.ts'
+import type { Segment, SegmentFiles } from '../segment-log.ts'
+import { buildBlock } from './block.ts'
+import { cutFile } from './cut.ts'
+import { BLOCK_ENTRIES_MAX, blockEnd, encodeHeaderPage, HEADER_PAGE_BYTES } from './format.ts'
+import { segmentBase } from './paths.ts'
+
+/** The topic was deleted: there is no directory to write to. */
+export class TopicGone extends Error {
+  override readonly name: string = 'TopicGone'
+}
+
+export class SegmentWriter {
+  private readonly segment: Segment
+  writtenEnd = 0
+  syncedEnd = 0
+  /** Where the next block goes; 0: the file is not made yet. */
+  fileBytes = 0
+  /** Bytes of the entries between writtenEnd and the high watermark. */
+  committedBytes = 0
+  /** Bytes written since the last sync. */
+  unsyncedBytes = 0
+  /** When the oldest entry not yet written, or the last write not yet synced, came. */
+  dirtySince: number | undefined
+  private dirsSynced = false
+
+  constructor(segment: Segment) {
+    this.segment = segment
+  }
+
+  /** For a file that was there. */
+  opened(fileBytes: number, entryEnd: number): void {
+    this.fileBytes = fileBytes
+    this.writtenEnd = entryEnd
+    this.syncedEnd = entryEnd
+  }
+
+  get dirty(): boolean {
+    return this.segment.end > this.syncedEnd
+  }
+
+  appended(): void {
+    if (this.dirtySince === undefined) {
+      this.dirtySince = this.segment.context.env.clock.monotonic()
+      this.segment.context.flusher.dirtied(this.segment)
+    }
+  }
+
+  committed(from: number, to: number): void {
+    const { tail } = this.segment
+    for (let e = Math.max(from, this.writtenEnd); e < to; e++) {
+      this.committedBytes += ENVELOPE_BYTES + tail.at(e).batch.length
+    }
+  }
+
+  /** The next block's entries: below `limit`, as many as make a block. */
+  private next(limit: number): readonly Entry[] {
+    const { tail, context } = this.segment
+    const most = Math.min(limit, this.writtenEnd + BLOCK_ENTRIES_MAX)
+    let end = this.writtenEnd
+    let bytes = 0
+    while (end < most) {
+      bytes += ENVELOPE_BYTES + tail.at(end).batch.length
+      if (end > this.writtenEnd && bytes > context.env.options.blockBytes) break
+      end++
+    }
+    return tail.slice(this.writtenEnd, end)
+  }
+
+  /** Writes one block of entries below `limit`; false when there are none. */
+  async writeBlock(limit: number): Promise<boolean> {
+    const { segment } = this
+    const entries = this.next(limit)
+    if (entries.length === 0) return false
+    const files = segment.files ?? (await this.makeFiles())
+    const made = this.fileBytes === 0
+    const position = made ? HEADER_PAGE_BYTES : this.fileBytes
+    const block = await buildBlock(segment.place, entries, position, segment.context.turn)
+    if (made) await files.log.write([encodeHeaderPage(segment.place), ...block.buffers], 0)
+    else await files.log.write(block.buffers, position)
+    this.wrote(entries, blockEnd(block.header))
+    files.index.add(block.header)
+    await files.index.write(block.headerBytes)
+    return true
+  }
+
+  private wrote(entries: readonly Entry[], fileBytes: number): void {
+    const { segment } = this
+    const { budget, env } = segment.context
+    let memory = 0
+    for (const entry of entries) {
+      const bytes = ENVELOPE_BYTES + entry.batch.length
+      memory += entryMemory(entry)
+      this.unsyncedBytes += bytes
+      if (entry.entryNumber < segment.highWatermark) this.committedBytes -= bytes
+    }
+    this.fileBytes = fileBytes
+    this.writtenEnd += entries.length
+    this.dirtySince = env.clock.monotonic()
+    budget.wrote(segment.tail, this.writtenEnd, memory)
+    env.roomAgain()
+  }
+
+  /** All that was written is durable when it resolves. A failure is final. */
+  async sync(): Promise<void> {
+    const { segment } = this
+    if (this.unsyncedBytes === 0) return
+    const { files } = segment
+    assert(files !== undefined, 'what was written is in a file')
+    const end = this.writtenEnd
+    try {
+      await files.log.sync()
+      if (!this.dirsSynced) await this.syncDirs(files)
+    } catch (cause) {
+      throw new EastGuardError('DISK_FAILED', `${files.log.path} could not be synced`, { cause })
+    }
+    for (let e = this.syncedEnd; e < end; e++) segment.lsns.shift()
+    this.syncedEnd = end
+    this.unsyncedBytes = 0
+    if (!this.dirty) this.dirtySince = undefined
+    segment.context.flusher.synced(segment)
+  }
+
+  async settle(): Promise<void> {
+    while (await this.writeBlock(this.segment.end));
+    await this.sync()
+  }
+
+  private async makeFiles(): Promise<SegmentFiles> {
+    const { key, context } = this.segment
+    const name = context.env.catalog.topicName(key.topicId)
+    if (name === undefined) throw new TopicGone(`topic ${key.topicId} was deleted`)
+    const base = segmentBase(name, key)
+    const { disk } = context.env
+    await disk.makeDir(directoryOf(base))
+    // Whatever is there under this name is of no segment that anyone knows.
+    for (const extension of ['log', 'index', 'cut']) await disk.remove(`${base}.${extension}`)
+    const files = this.segment.useFiles(base)
+    files.index.startEmpty()
+    return files
+  }
+
+  private async syncDirs(files: SegmentFiles): Promise<void> {
+    const { env, syncedDirs } = this.segment.context
+    let dir = directoryOf(files.base)
+    await env.disk.syncDir(dir)
+    while (dir !== '' && !syncedDirs.has(dir)) {
+      const parent = directoryOf(dir)
+      await env.disk.syncDir(parent)
+      syncedDirs.add(dir)
+      dir = parent
+    }
+    this.dirsSynced = true
+  }
+}
+
+/** Cuts the file, of which nothing is unsynced, at entry `end`; memory keeps nothing of it. */
+export async function cutSegment(segment: Segment, end: number): Promise<void> {
+  const { writer, files, context } = segment
+  assert(files !== undefined && end < writer.writtenEnd, 'the file reaches beyond the cut')
+  await writer.sync()
+  const index = await segment.index()
+  const at = index.blockOf(end)
+  const kept = (await segment.readBlockOf(end)).filter((entry) => entry.entryNumber < end)
+  let fileBytes = at.position
+  let buffers: readonly Uint8Array[] = []
+  if (kept.length > 0) {
+    const block = await buildBlock(segment.place, kept, at.position, context.turn)
+    fileBytes = blockEnd(block.header)
+    buffers = block.buffers
+  }
+  let dropped = 0
+  for (let e = end; e < segment.end; ) {
+    const entries = await segment.readBlockOf(e)
+    for (const entry of entries) {
+      if (entry.entryNumber >= end) dropped += ENVELOPE_BYTES + entry.batch.length
+    }
+    const last = entries.at(-1)
+    assert(last !== undefined, 'a block has entries')
+    e = last.entryNumber + 1
+  }
+  segment.cuts++
+  segment.cutting = cutFile(context.env.disk, files.base, files.log, at.position, buffers)
+  await segment.cutting
+  segment.cutting = undefined
+  segment.tail.clear(writer.writtenEnd)
+  segment.tail = new Tail(context.budget, end)
+  segment.forgetAhead()
+  segment.end = end
+  segment.durableEnd = Math.min(segment.durableEnd, end)
+  segment.bytes -= dropped
+  writer.opened(fileBytes, end)
+  await files.index.rebuild(() => writer.fileBytes)
+}
