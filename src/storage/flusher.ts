@@ -11,9 +11,10 @@
 // write or sync nobody knows what the file holds.
 
 import { EastGuardError } from '../base/errors.ts'
-import { DiskError } from '../ports/disk.ts'
 import type { Timer } from '../ports/clock.ts'
+import { DiskError } from '../ports/disk.ts'
 import { CacheBudget } from './cache/budget.ts'
+import { Tail } from './cache/tail.ts'
 import { IndexShelf } from './index/index-file.ts'
 import type { FlushRequests, SegmentContext } from './segment/context.ts'
 import { finishCut } from './segment/cut.ts'
@@ -24,7 +25,6 @@ import { ReadAhead } from './segment/reader.ts'
 import type { OpenSegment, SegmentEngine, SegmentEnv, StoredSegment } from './segment/types.ts'
 import { TopicGone } from './segment/writer.ts'
 import { Segment } from './segment-log.ts'
-import { Tail } from './cache/tail.ts'
 import type { SegmentKey, SegmentListener } from './types.ts'
 
 const JOBS_MAX = 2
@@ -244,7 +244,10 @@ class Flusher implements SegmentEngine, FlushRequests {
     const limit = segment.highWatermark
     let blocks = 0
     while (!segment.retired) {
-      if (wanted === 'blocks' && (writer.committedBytes < blockBytes || blocks >= BLOCKS_PER_SYNC)) {
+      if (
+        wanted === 'blocks' &&
+        (writer.committedBytes < blockBytes || blocks >= BLOCKS_PER_SYNC)
+      ) {
         break
       }
       if (!(await writer.writeBlock(limit))) break

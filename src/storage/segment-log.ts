@@ -15,14 +15,14 @@ import { fromHex } from '../base/bytes.ts'
 import { EastGuardError } from '../base/errors.ts'
 import { maxTimestamp } from '../model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../model/entry.ts'
-import { Tail } from './cache/tail.ts'
 import { Queue } from './cache/queue.ts'
+import { Tail } from './cache/tail.ts'
+import { IndexSlot } from './index/index-file.ts'
+import type { SegmentIndex } from './index/segment-index.ts'
 import { isBad, readBlock } from './segment/check.ts'
 import type { SegmentContext } from './segment/context.ts'
 import { LogFile } from './segment/file.ts'
 import { getBlockHeader, placeSeed } from './segment/format.ts'
-import { IndexSlot } from './index/index-file.ts'
-import type { SegmentIndex } from './index/segment-index.ts'
 import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
 import type { StoredSegment } from './segment/types.ts'
 import { cutSegment, SegmentWriter } from './segment/writer.ts'
@@ -235,11 +235,7 @@ export class Segment implements StoredSegment {
     })
   }
 
-  private async fetch(
-    partition: number,
-    offset: number,
-    bytes: number,
-  ): Promise<readonly Entry[]> {
+  private async fetch(partition: number, offset: number, bytes: number): Promise<readonly Entry[]> {
     if (this.files === undefined) return []
     return this.guarded((index, log) =>
       readEntries(this.place, log, index, partition, offset, bytes),
@@ -269,7 +265,8 @@ export class Segment implements StoredSegment {
       // The file changed under the reader's feet.
       if (cuts !== this.cuts) return this.guarded(run)
       const failure = readFailed(error, log.path)
-      if (failure.code === 'DAMAGED' && failure.cause === undefined) this.markDamaged(failure.message)
+      if (failure.code === 'DAMAGED' && failure.cause === undefined)
+        this.markDamaged(failure.message)
       throw failure
     }
   }

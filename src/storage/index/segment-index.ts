@@ -103,7 +103,11 @@ export class SegmentIndex {
     for (const piece of block.pieces) {
       let pieces = this.partitions.get(piece.partition)
       if (pieces === undefined) {
-        pieces = { rows: new Rows(PIECE_FIELDS), nextOffset: 0, maxTimestamp: Number.NEGATIVE_INFINITY }
+        pieces = {
+          rows: new Rows(PIECE_FIELDS),
+          nextOffset: 0,
+          maxTimestamp: Number.NEGATIVE_INFINITY,
+        }
         this.partitions.set(piece.partition, pieces)
         this.memoryBytes += PARTITION_OVERHEAD_BYTES
       }

@@ -2,13 +2,8 @@
 // then the bytes: envelopes and small batches go into one slab, so that a block of 10,000 tiny entries is one buffer
 // and not 20,000; large batches go by reference. A few hundred entries a turn: building must not hold up the loop.
 
-import {
-  ENVELOPE_BYTES,
-  type Entry,
-  putEnvelope,
-  type SegmentPlace,
-} from '../../model/entry.ts'
 import { maxTimestamp } from '../../model/batch/header.ts'
+import { ENVELOPE_BYTES, type Entry, putEnvelope, type SegmentPlace } from '../../model/entry.ts'
 import {
   BLOCK_FIXED_BYTES,
   type BlockHeader,

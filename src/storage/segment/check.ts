@@ -1,13 +1,8 @@
 // Reading entries out of file bytes, believing nothing: envelope checksum, identity, the numbers that must follow one
 // another, the batch's own length and checksum. What comes out of here is what was once appended.
 
-import { batchCrcMatches, BATCH_HEADER_BYTES, batchSize } from '../../model/batch/header.ts'
-import {
-  ENVELOPE_BYTES,
-  type Entry,
-  getEnvelope,
-  type SegmentPlace,
-} from '../../model/entry.ts'
+import { BATCH_HEADER_BYTES, batchCrcMatches, batchSize } from '../../model/batch/header.ts'
+import { ENVELOPE_BYTES, type Entry, getEnvelope, type SegmentPlace } from '../../model/entry.ts'
 import { type BlockHeader, samePlace } from './format.ts'
 
 /** What a run of bytes must hold. */

@@ -2,15 +2,10 @@
 // with 10,000 idle segments holds few file descriptors. A file with unsynced writes stays open, so that the sync that
 // follows sees every error of the writes before it.
 
+import { assert } from '../../base/assert.ts'
 import { getU32 } from '../../base/bytes.ts'
 import type { Disk, DiskFile } from '../../ports/disk.ts'
-import { assert } from '../../base/assert.ts'
-import {
-  BLOCK_FIXED_BYTES,
-  type BlockHeader,
-  blockHeaderBytes,
-  getBlockHeader,
-} from './format.ts'
+import { BLOCK_FIXED_BYTES, type BlockHeader, blockHeaderBytes, getBlockHeader } from './format.ts'
 
 const OPEN_FILES_MAX = 256
 /** Enough for the header of a block with 100-odd pieces; longer ones take a second read. */

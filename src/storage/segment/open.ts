@@ -16,13 +16,7 @@ import type { IndexSlot } from '../index/index-file.ts'
 import { type SegmentIndex } from '../index/segment-index.ts'
 import { isBad, readBlock } from './check.ts'
 import type { LogFile } from './file.ts'
-import {
-  blockEnd,
-  decodeHeaderPage,
-  HEADER_PAGE_BYTES,
-  placeSeed,
-  samePlace,
-} from './format.ts'
+import { blockEnd, decodeHeaderPage, HEADER_PAGE_BYTES, placeSeed, samePlace } from './format.ts'
 
 export interface OpenedFile {
   /** The file is valid up to here; 0: it has no valid header page and begins anew. */

@@ -39,12 +39,7 @@ export async function readEntries(
   offset: number,
   bytes: number,
 ): Promise<readonly Entry[]> {
-  const pieces = index.find(
-    partition,
-    offset,
-    Math.min(bytes, READ_BYTES_MAX),
-    PIECES_PER_READ_MAX,
-  )
+  const pieces = index.find(partition, offset, Math.min(bytes, READ_BYTES_MAX), PIECES_PER_READ_MAX)
   if (pieces.length === 0) return []
   const entries = await readPieces(place, file, partition, pieces)
   const from = entries.findIndex((entry) => entry.baseOffset + entry.recordCount > offset)
