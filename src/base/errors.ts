@@ -297,6 +297,8 @@ export interface ErrorOptions {
   readonly cause?: unknown
   /** Replaces the catalogue's hint where more is known. */
   readonly hint?: string
+  /** Replaces the catalogue's: a newer peer knows better of an error that has no code here. */
+  readonly retriable?: boolean
   /** Facts for programs: names, numbers, an address to go to. Small, and plain JSON. */
   readonly detail?: Readonly<Record<string, unknown>>
 }
@@ -313,7 +315,7 @@ export class EastGuardError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     const known = KINDS[code]
     this.code = code
-    this.retriable = known.retriable
+    this.retriable = options.retriable ?? known.retriable
     this.hint = options.hint ?? known.hint
     this.detail = options.detail ?? {}
   }

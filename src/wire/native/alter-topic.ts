@@ -7,8 +7,7 @@
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'
-import { readPolicy, writePolicy } from './policy.ts'
-import { wholePolicy } from './topic-view.ts'
+import { readPolicy, readWholePolicy, writePolicy } from './policy.ts'
 
 export interface AlterTopicRequest {
   readonly name: string
@@ -29,5 +28,5 @@ export const alterTopic: Message<AlterTopicRequest, AlterTopicResponse> = {
   writeResponse: (w, s) => {
     writePolicy(w, s.policy)
   },
-  readResponse: (r) => ({ policy: wholePolicy(readPolicy(r)) }),
+  readResponse: (r) => ({ policy: readWholePolicy(r) }),
 }

@@ -54,10 +54,10 @@ export interface ConsumeData {
   readonly batches: Uint8Array
 }
 
-/** Throws MALFORMED_REQUEST. */
+/** Throws DECODE_FAILED. */
 export function readConsumeData(frame: Uint8Array): ConsumeData {
   if (frame.length < RESPONSE_BODY_AT + FIXED_BYTES) {
-    throw new EastGuardError('MALFORMED_REQUEST', `a push of ${frame.length} bytes is too short`)
+    throw new EastGuardError('DECODE_FAILED', `a push of ${frame.length} bytes is too short`)
   }
   const status = statusOf(frame)
   return {

@@ -10,8 +10,7 @@ import { type TopicId, topicId } from '../../model/ids.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'
-import { readPolicy, writePolicy } from './policy.ts'
-import { wholePolicy } from './topic-view.ts'
+import { readPolicy, readWholePolicy, writePolicy } from './policy.ts'
 
 export interface CreateTopicRequest {
   readonly name: string
@@ -47,6 +46,6 @@ export const createTopic: Message<CreateTopicRequest, CreateTopicResponse> = {
   readResponse: (r) => ({
     topicId: topicId(toHex(r.raw(16))),
     created: r.bool(),
-    policy: wholePolicy(readPolicy(r)),
+    policy: readWholePolicy(r),
   }),
 }

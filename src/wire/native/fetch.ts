@@ -5,8 +5,10 @@
 //   response  list { u16 status │ i64 high watermark │ i64 log start │ blob batches }
 
 import { concatBytes, fromHex, toHex } from '../../base/bytes.ts'
+import { ByteWriter } from '../../base/cursor.ts'
 import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
+import { LENGTH_BYTES, putResponseHeader, RESPONSE_HEADER_BYTES } from './header.ts'
 import { type Message, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
 
@@ -29,12 +31,49 @@ export interface FetchedPartition {
   /** One more than the last offset that may be read. */
   readonly highWatermark: number
   readonly logStart: number
-  /** Whole batches, one after another; the first may begin before the offset asked for. */
+  /**
+   * Whole batches, one after another; the first may begin before the offset asked for. What was decoded has them in one
+   * run of bytes, a view of the frame, if there are any.
+   */
   readonly batches: readonly Uint8Array[]
 }
 
 export interface FetchResponse {
   readonly partitions: readonly FetchedPartition[]
+}
+
+/** `responseFrame` in parts for one write: the batches go by reference instead of being copied. */
+export function fetchedParts(requestId: number, response: FetchResponse): Uint8Array[] {
+  const heads = new ByteWriter(RESPONSE_HEADER_BYTES + 4 + response.partitions.length * 22)
+  heads.raw(new Uint8Array(RESPONSE_HEADER_BYTES)).u32(response.partitions.length)
+  const ends: number[] = []
+  let length = 0
+  for (const p of response.partitions) {
+    const bytes = p.batches.reduce((sum, batch) => sum + batch.length, 0)
+    writeHead(heads, p).u32(bytes)
+    ends.push(heads.size)
+    length += bytes
+  }
+  const own = heads.finish()
+  length += own.length - LENGTH_BYTES
+  putResponseHeader(own, 0, length, OPERATION.FETCH, requestId, 0)
+  const parts: Uint8Array[] = []
+  let from = 0
+  for (const [index, p] of response.partitions.entries()) {
+    if (p.batches.length === 0) continue
+    const end = ends[index] as number
+    parts.push(own.subarray(from, end), ...p.batches)
+    from = end
+  }
+  if (from < own.length) parts.push(own.subarray(from))
+  return parts
+}
+
+function writeHead(w: ByteWriter, p: FetchedPartition): ByteWriter {
+  return w
+    .u16(p.error === undefined ? 0 : ERRORS[p.error].number)
+    .i64(p.highWatermark)
+    .i64(p.logStart)
 }
 
 export const fetch: Message<FetchRequest, FetchResponse> = {
@@ -58,10 +97,9 @@ export const fetch: Message<FetchRequest, FetchResponse> = {
   }),
   writeResponse: (w, s) => {
     writeList(w, s.partitions, (_, p) => {
-      w.u16(p.error === undefined ? 0 : ERRORS[p.error].number)
-        .i64(p.highWatermark)
-        .i64(p.logStart)
-      w.blob(p.batches.length === 1 ? (p.batches[0] as Uint8Array) : concatBytes(p.batches))
+      writeHead(w, p).blob(
+        p.batches.length === 1 ? (p.batches[0] as Uint8Array) : concatBytes(p.batches),
+      )
     })
   },
   readResponse: (r) => ({

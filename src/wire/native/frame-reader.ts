@@ -1,21 +1,36 @@
-// Cuts a byte stream into frames. A frame that lies within one chunk is a view of it, not a copy; one that spans chunks
-// is gathered. An announced length is checked against the limit at once, but memory is only taken for bytes that have
-// really arrived: a peer cannot reserve 72 MiB by sending four bytes.
+// Cuts a byte stream into frames. A frame that lies within one chunk is a view of it; one that spans chunks is put
+// together in a buffer of its own.
+//
+//   chunk  ┌─────┬─────────────┬─────┬───────┬─────┬──────        chunk  ──────┬─────┬───
+//          │ len │ payload     │ len │ pay.. │ len │ begin..                ..end│ len │
+//          └─────┴─────────────┴─────┴───────┴─────┴──────               ──────┴─────┴───
+//                 a view              a view        └───── put together ──────┘
+//
+// An announced length is checked against the limit before anything is allocated, and is not trusted beyond EAGER_BYTES
+// until bytes have come: the buffer then has at most GROWTH times what has arrived. So a peer cannot reserve 72 MiB by
+// sending four bytes, nor make a byte cost more than a few by sending them one at a time.
 
-import { concatBytes, EMPTY, getU32 } from '../../base/bytes.ts'
+import { EMPTY, getU32 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { LENGTH_BYTES } from './header.ts'
 
 /** The smallest frame: operation, version or flags, request id. */
 const FRAME_BYTES_MIN = 6
+const EAGER_BYTES = 256 * 1024
+const GROWTH = 4
 
 export class FrameReader {
   /** May be raised after HELLO. */
   frameBytesMax: number
-  private parts: Uint8Array[] = []
-  private held = 0
-  /** Bytes of the frame under way, length field included; 0 while that field is not whole. */
-  private wanted = 0
+  /** A length field that the end of a chunk cut in two. */
+  private readonly lengthField: Uint8Array = new Uint8Array(LENGTH_BYTES)
+  private lengthHave = 0
+  /** The frame that is being put together; `want` is 0 when none is. */
+  private gathered: Uint8Array = EMPTY
+  private have = 0
+  private want = 0
+  /** It threw, or was told to stop: where the next frame begins is not known. */
+  private ended = false
 
   constructor(frameBytesMax: number) {
     this.frameBytesMax = frameBytesMax
@@ -23,65 +38,62 @@ export class FrameReader {
 
   /** True while a frame has begun and not ended. */
   get midFrame(): boolean {
-    return this.held > 0
+    return this.want > 0 || this.lengthHave > 0
   }
 
   /**
-   * Calls `onFrame` with each whole frame, without its length field. Throws FRAME_TOO_LARGE or MALFORMED_REQUEST; the
-   * stream cannot be read further then. `onFrame` may return false to stop: what is left of the chunk is dropped.
+   * Calls `onFrame` with each whole frame, without its length field. Throws FRAME_TOO_LARGE or MALFORMED_REQUEST, or what
+   * `onFrame` throws; the stream cannot be read further then. `onFrame` may return false to stop for good: what is left of
+   * the chunk and all that follows is dropped.
    */
   push(chunk: Uint8Array, onFrame: (frame: Uint8Array) => boolean | void): void {
-    let bytes = chunk
+    if (this.ended) return
+    // Only a chunk read to its end leaves the stream readable.
+    this.ended = true
     let at = 0
-    if (this.held > 0) {
-      // The frame under way takes what it still needs; the rest of the chunk is then read in place.
-      const needed = this.needed(chunk)
-      if (needed > chunk.length) {
-        this.keep(chunk)
-        return
+    while (at < chunk.length) {
+      let length = this.want
+      if (length === 0) {
+        if (this.lengthHave === 0 && chunk.length - at >= LENGTH_BYTES) {
+          length = this.checked(getU32(chunk, at))
+          at += LENGTH_BYTES
+        } else {
+          this.lengthField[this.lengthHave++] = chunk[at++] as number
+          if (this.lengthHave < LENGTH_BYTES) continue
+          this.lengthHave = 0
+          length = this.checked(getU32(this.lengthField, 0))
+        }
+        if (chunk.length - at >= length) {
+          if (onFrame(chunk.subarray(at, at + length)) === false) return
+          at += length
+          continue
+        }
+        this.want = length
+        this.have = 0
+        this.gathered = ownBuffer(Math.min(length, EAGER_BYTES))
       }
-      this.keep(chunk.subarray(0, needed))
-      bytes = concatBytes(this.parts)
-      this.forget()
-      if (onFrame(bytes.subarray(LENGTH_BYTES)) === false) return
-      bytes = chunk
-      at = needed
+      const take = Math.min(length - this.have, chunk.length - at)
+      this.gather(chunk.subarray(at, at + take))
+      at += take
+      if (this.have < length) break
+      const frame = this.gathered
+      this.gathered = EMPTY
+      this.want = 0
+      if (onFrame(frame) === false) return
     }
-    while (bytes.length - at >= LENGTH_BYTES) {
-      const end = at + LENGTH_BYTES + this.checked(getU32(bytes, at))
-      if (end > bytes.length) break
-      if (onFrame(bytes.subarray(at + LENGTH_BYTES, end)) === false) return
-      at = end
+    this.ended = false
+  }
+
+  private gather(part: Uint8Array): void {
+    const need = this.have + part.length
+    if (need > this.gathered.length) {
+      const larger = ownBuffer(Math.min(this.want, Math.max(need, GROWTH * this.have)))
+      larger.set(this.gathered.subarray(0, this.have))
+      this.gathered = larger
     }
-    if (at < bytes.length) {
-      this.keep(bytes.subarray(at))
-      this.measure(EMPTY)
-    }
-  }
-
-  private keep(part: Uint8Array): void {
-    this.parts.push(part)
-    this.held += part.length
-    // Many tiny parts (a peer that sends byte by byte) are joined, so that they cost what they weigh.
-    if (this.parts.length > 64 && this.held < 64 * 1024) this.parts = [concatBytes(this.parts)]
-  }
-
-  private forget(): void {
-    this.parts = []
-    this.held = 0
-    this.wanted = 0
-  }
-
-  /** How many bytes of `chunk` the frame under way still needs; more than it has when it will not be whole. */
-  private needed(chunk: Uint8Array): number {
-    this.measure(chunk)
-    return this.wanted === 0 ? chunk.length + 1 : this.wanted - this.held
-  }
-
-  private measure(next: Uint8Array): void {
-    if (this.wanted > 0 || this.held + next.length < LENGTH_BYTES) return
-    const head = concatBytes([...this.parts, next.subarray(0, LENGTH_BYTES)])
-    this.wanted = LENGTH_BYTES + this.checked(getU32(head, 0))
+    // Copied, because whoever takes a frame takes it as one run of bytes.
+    this.gathered.set(part, this.have)
+    this.have = need
   }
 
   private checked(length: number): number {
@@ -100,4 +112,9 @@ export class FrameReader {
     }
     return length
   }
+}
+
+/** Not from Node's shared pool: a frame that is kept for long would keep its neighbours there. */
+function ownBuffer(length: number): Uint8Array {
+  return Buffer.allocUnsafeSlow(length)
 }

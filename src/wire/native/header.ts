@@ -8,8 +8,9 @@
 
 import { getU16, getU32, putU16, putU32 } from '../../base/bytes.ts'
 import { ByteReader, ByteWriter, Truncated } from '../../base/cursor.ts'
-import { EastGuardError, ERRORS, errorCodeOf } from '../../base/errors.ts'
+import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import type { Message } from './message.ts'
+import { operationName } from './operations.ts'
 
 export const LENGTH_BYTES = 4
 /** Of a frame with its length field. */
@@ -80,25 +81,25 @@ export function errorFrame(
   return close(w)
 }
 
-/** The error in a response frame whose status is not 0. Throws Truncated when it is malformed. */
+/** The error in a response frame whose status is not 0. */
 export function readError(frame: Uint8Array): EastGuardError {
-  const r = new ByteReader(frame, RESPONSE_BODY_AT)
-  const message = r.text()
-  const hint = r.text()
-  r.bool()
-  return new EastGuardError(errorCodeOf(statusOf(frame)), message, {
-    hint,
-    detail: readDetail(r.text()),
+  return readBody('DECODE_FAILED', frame, RESPONSE_BODY_AT, (r) => {
+    const message = r.text()
+    const hint = r.text()
+    const retriable = r.bool()
+    const detail = readDetail(r.text())
+    return new EastGuardError(errorCodeOf(statusOf(frame)), message, { hint, retriable, detail })
   })
 }
 
 function readDetail(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch (cause) {
-    throw new Truncated('the detail of an error is not JSON', { cause })
+    if (typeof value === 'object' && value !== null) return { ...value }
+  } catch {
+    // Facts for programs only: the error itself must reach the caller without them.
   }
+  return {}
 }
 
 /** Decodes a request's body; throws MALFORMED_REQUEST. */
@@ -106,35 +107,40 @@ export function readRequest<Request>(
   message: Message<Request, unknown>,
   frame: Uint8Array,
 ): Request {
-  return whole(frame, REQUEST_BODY_AT, (r) => message.readRequest(r))
+  return readBody('MALFORMED_REQUEST', frame, REQUEST_BODY_AT, (r) => message.readRequest(r))
 }
 
-/** Decodes a response: throws the error it carries, or MALFORMED_REQUEST when it is not as it should be. */
+/** Decodes a response: throws the error that it carries, or DECODE_FAILED when it is not as it should be. */
 export function readResponse<Response>(
   message: Message<never, Response>,
   frame: Uint8Array,
 ): Response {
-  if (statusOf(frame) !== 0)
-    throw whole(frame, RESPONSE_BODY_AT, (r) => {
-      r.at = r.end
-      return readError(frame)
-    })
-  return whole(frame, RESPONSE_BODY_AT, (r) => message.readResponse(r))
+  return readResponseBody(frame, (r) => message.readResponse(r))
 }
 
-function whole<T>(frame: Uint8Array, from: number, read: (r: ByteReader) => T): T {
+/** `readResponse` for a message that has no codec pair. */
+export function readResponseBody<T>(frame: Uint8Array, read: (r: ByteReader) => T): T {
+  if (frame.length >= RESPONSE_BODY_AT && statusOf(frame) !== 0) throw readError(frame)
+  return readBody('DECODE_FAILED', frame, RESPONSE_BODY_AT, read)
+}
+
+/** Every byte must be there and be read; whatever is wrong becomes an error with `code`. */
+function readBody<T>(
+  code: ErrorCode,
+  frame: Uint8Array,
+  from: number,
+  read: (r: ByteReader) => T,
+): T {
   try {
+    if (frame.length < from) throw new Truncated(`it has ${frame.length} bytes`)
     const r = new ByteReader(frame, from)
     const value = read(r)
     r.done()
     return value
   } catch (cause) {
     if (!(cause instanceof Truncated)) throw cause
-    throw new EastGuardError(
-      'MALFORMED_REQUEST',
-      `a message of operation ${frame[0]} is malformed: ${cause.message}`,
-      { cause },
-    )
+    const name = operationName(frame[0] ?? 0)
+    throw new EastGuardError(code, `${name} is malformed: ${cause.message}`, { cause })
   }
 }
 

@@ -1,10 +1,12 @@
-// A topic's policy in bytes: a list of texts by key, so that a newer side can add keys (model/policy-keys.ts).
+// A topic's policy in bytes: a list of texts by key (model/policy-keys.ts). In a request a key that the broker does not
+// know is refused, since its author means something by it; in a response it is passed over, since a newer broker
+// may have more keys than an older client.
 //
-//   policy   u32 count │ count x { text key │ text value }
+//   policy   u32 count │ count x { text key │ text value }        no key twice
 
-import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
-import { parsePolicy, policyTexts } from '../../model/policy-keys.ts'
+import { POLICY_KEYS, parsePolicy, policyTexts } from '../../model/policy-keys.ts'
 import { readList, writeList } from './message.ts'
 
 export function writePolicy(w: ByteWriter, policy: Partial<TopicPolicy>): void {
@@ -13,7 +15,21 @@ export function writePolicy(w: ByteWriter, policy: Partial<TopicPolicy>): void {
   })
 }
 
-/** Throws INVALID_POLICY for what parsePolicy refuses. */
+/** Some of a policy, as a client gives it. Throws INVALID_POLICY for what parsePolicy refuses. */
 export function readPolicy(r: ByteReader): Partial<TopicPolicy> {
-  return parsePolicy(readList(r, 4, () => [r.text(), r.text()] as const))
+  return parsePolicy(readTexts(r))
+}
+
+/** All of a policy, as a broker gives it. */
+export function readWholePolicy(r: ByteReader): TopicPolicy {
+  const known = readTexts(r).filter(([key]) => POLICY_KEYS.includes(key))
+  if (known.length !== POLICY_KEYS.length) throw new Truncated('a policy lacks keys')
+  return parsePolicy(known) as TopicPolicy
+}
+
+function readTexts(r: ByteReader): readonly (readonly [string, string])[] {
+  const texts = readList(r, 4, () => [r.text(), r.text()] as const)
+  const keys = new Set(texts.map(([key]) => key))
+  if (keys.size !== texts.length) throw new Truncated('a policy has a key twice')
+  return texts
 }

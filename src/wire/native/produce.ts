@@ -4,11 +4,13 @@
 //   slot      16B topic id │ u32 partition │ u32 least key hash │ u32 greatest key hash │ u32 length │ batch
 //   response  u16 count │ count x { u16 status │ i64 base offset │ i64 log append ms │ text message (status != 0) }
 //
+// Results stand in the order of the slots. A frame that is malformed anywhere stores nothing.
+//
 // The broker's side is a walk over the received bytes, not a decoded object: one small batch per request is the
 // hottest message of all.
 
+import { assert } from '../../base/assert.ts'
 import { fromHex, getU16, getU32, putI64, putU16, putU32, utf8 } from '../../base/bytes.ts'
-import { ByteReader } from '../../base/cursor.ts'
 import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import type { TopicId } from '../../model/ids.ts'
 import {
@@ -16,14 +18,15 @@ import {
   putResponseHeader,
   REQUEST_BODY_AT,
   REQUEST_HEADER_BYTES,
-  RESPONSE_BODY_AT,
   RESPONSE_HEADER_BYTES,
+  readResponseBody,
 } from './header.ts'
 import { OPERATION } from './operations.ts'
 
 export const ACKS_ALL = 255
 const HEAD_BYTES = 7
 export const SLOT_HEAD_BYTES = 32
+const SLOTS_MAX = 0xffff
 
 export interface ProduceSlot {
   readonly topicId: TopicId
@@ -33,7 +36,13 @@ export interface ProduceSlot {
   readonly batch: Uint8Array
 }
 
-/** The parts of a PRODUCE frame, to be written one after another; batches are not copied. */
+/** Shorter batches are copied in behind their heads, which is cheaper than one more buffer in the write. */
+const COPIED_BYTES_MAX = 4096
+
+/**
+ * The parts of a PRODUCE frame, to be written one after another. Larger batches go by reference: they must not change
+ * before they are sent.
+ */
 export function produceFrame(
   version: number,
   requestId: number,
@@ -41,9 +50,16 @@ export function produceFrame(
   timeoutMs: number,
   slots: readonly ProduceSlot[],
 ): Uint8Array[] {
+  assert(slots.length <= SLOTS_MAX, 'a PRODUCE has at most 65,535 batches')
   let length = REQUEST_HEADER_BYTES - LENGTH_BYTES + HEAD_BYTES
-  for (const slot of slots) length += SLOT_HEAD_BYTES + slot.batch.length
-  const heads = new Uint8Array(REQUEST_HEADER_BYTES + HEAD_BYTES + slots.length * SLOT_HEAD_BYTES)
+  let copied = 0
+  for (const { batch } of slots) {
+    length += SLOT_HEAD_BYTES + batch.length
+    if (batch.length <= COPIED_BYTES_MAX) copied += batch.length
+  }
+  const heads = new Uint8Array(
+    REQUEST_HEADER_BYTES + HEAD_BYTES + slots.length * SLOT_HEAD_BYTES + copied,
+  )
   putU32(heads, 0, length)
   heads[4] = OPERATION.PRODUCE
   heads[5] = version
@@ -61,9 +77,15 @@ export function produceFrame(
     putU32(heads, at + 24, slot.greatestKeyHash)
     putU32(heads, at + 28, slot.batch.length)
     at += SLOT_HEAD_BYTES
-    parts.push(heads.subarray(from, at), slot.batch)
-    from = at
+    if (slot.batch.length <= COPIED_BYTES_MAX) {
+      heads.set(slot.batch, at)
+      at += slot.batch.length
+    } else {
+      parts.push(heads.subarray(from, at), slot.batch)
+      from = at
+    }
   }
+  if (from < at) parts.push(heads.subarray(from, at))
   return parts
 }
 
@@ -166,23 +188,18 @@ export function producedFrame(requestId: number, results: readonly ProduceResult
   return frame
 }
 
-/** The results in a response whose status is 0. Throws Truncated. */
+/** The results in the order of the slots. Throws the error that the response carries, or DECODE_FAILED. */
 export function readProduced(frame: Uint8Array): ProduceResult[] {
-  const r = new ByteReader(frame, RESPONSE_BODY_AT)
-  const results: ProduceResult[] = []
-  const count = r.u16()
-  for (let i = 0; i < count; i++) {
-    const status = r.u16()
-    const baseOffset = r.i64()
-    const logAppendTimeMs = r.i64()
-    const error = status === 0 ? undefined : errorCodeOf(status)
-    results.push({
-      error,
-      baseOffset,
-      logAppendTimeMs,
-      message: error === undefined ? '' : r.text(),
-    })
-  }
-  r.done()
-  return results
+  return readResponseBody(frame, (r) => {
+    const results: ProduceResult[] = []
+    for (let left = r.u16(); left > 0; left--) {
+      const status = r.u16()
+      const baseOffset = r.i64()
+      const logAppendTimeMs = r.i64()
+      const error = status === 0 ? undefined : errorCodeOf(status)
+      const message = error === undefined ? '' : r.text()
+      results.push({ error, baseOffset, logAppendTimeMs, message })
+    }
+    return results
+  })
 }

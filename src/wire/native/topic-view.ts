@@ -5,13 +5,11 @@
 //   segment  i64 segment │ u8 state │ i64 opened ms │ i64 end entry (-1 open) │ list 16B replicas │ list i64 first offsets
 
 import { fromHex, toHex } from '../../base/bytes.ts'
-import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
 import { nodeId, topicId } from '../../model/ids.ts'
 import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
-import type { TopicPolicy } from '../../model/policy.ts'
-import { POLICY_KEYS } from '../../model/policy-keys.ts'
 import { readList, writeList } from './message.ts'
-import { readPolicy, writePolicy } from './policy.ts'
+import { readWholePolicy, writePolicy } from './policy.ts'
 
 const writeI64 = (w: ByteWriter, value: number): void => {
   w.i64(value)
@@ -30,22 +28,38 @@ export function writeTopicView(w: ByteWriter, topic: TopicView): void {
   writeList(w, topic.ranges, writeRange)
 }
 
+/** What a view may take in bytes, without writing it. */
+export function topicViewBytesMost(topic: TopicView): number {
+  let bytes = 2048 + 8 * topic.logStartOffsets.length
+  for (const range of topic.ranges) {
+    bytes += 25 + 4 * (range.parents.length + range.children.length)
+    for (const s of range.segments) bytes += 33 + 16 * s.replicas.length + 8 * s.firstOffsets.length
+  }
+  return bytes
+}
+
+/** What is left for routing: the last segment of each range, whose first replica leads, and no offsets. */
+export function briefTopicView(topic: TopicView): TopicView {
+  return {
+    ...topic,
+    logStartOffsets: [],
+    ranges: topic.ranges.map((range) => ({
+      ...range,
+      segments: range.segments.slice(-1).map((segment) => ({ ...segment, firstOffsets: [] })),
+    })),
+  }
+}
+
 export function readTopicView(r: ByteReader): TopicView {
   return {
     name: r.text(),
     topicId: topicId(toHex(r.raw(16))),
-    policy: wholePolicy(readPolicy(r)),
+    policy: readWholePolicy(r),
     createdAtMs: r.i64(),
     version: r.i64(),
     logStartOffsets: readList(r, 8, readI64),
-    ranges: readList(r, 13, readRange),
+    ranges: readList(r, 25, readRange),
   }
-}
-
-/** Every broker sends whole policies; anything less is malformed. */
-export function wholePolicy(policy: Partial<TopicPolicy>): TopicPolicy {
-  if (Object.keys(policy).length !== POLICY_KEYS.length) throw new Truncated('a policy lacks keys')
-  return policy as TopicPolicy
 }
 
 function writeRange(w: ByteWriter, range: RangeView): void {
