@@ -54,7 +54,7 @@ export function requestFrame<Request>(
 }
 
 export function responseFrame<Response>(
-  message: Message<never, Response>,
+  message: Message<unknown, Response>,
   requestId: number,
   response: Response,
 ): Uint8Array {
@@ -112,7 +112,7 @@ export function readRequest<Request>(
 
 /** Decodes a response: throws the error that it carries, or DECODE_FAILED when it is not as it should be. */
 export function readResponse<Response>(
-  message: Message<never, Response>,
+  message: Message<unknown, Response>,
   frame: Uint8Array,
 ): Response {
   return readResponseBody(frame, (r) => message.readResponse(r))
