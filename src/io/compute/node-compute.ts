@@ -1,23 +1,25 @@
-// The compute port: each codec by its library. Work below SYNC_BELOW_BYTES is done at once, because crossing to the
-// thread pool costs more than the work; anything larger leaves the event loop.
+// The compute port: each codec by its library. Small inputs are done at once, because crossing to the thread pool
+// costs more than the work; larger ones leave the event loop.
+//
+// No codec may take more memory than `maxBytes` when it decompresses. zlib counts as it goes; for the others
+// base/compression reads the sizes out of the compressed bytes first. Where that leaves doubt (zstd without
+// node:zlib's own), the frame is decompressed in growing pieces.
 
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
-import { Decoder, Encoder } from '@toondepauw/node-zstd'
 import { compressFrame, compressFrameSync, decompressFrame, decompressFrameSync } from 'lz4-napi'
 import snappy from 'snappy'
 import type { Codec } from '../../base/codec.ts'
+import { checkLz4 } from '../../base/compression/lz4.ts'
+import { refuseGrowth } from '../../base/compression/refusal.ts'
+import { snappyBlocks, XERIAL_BLOCK_BYTES, xerialFrame } from '../../base/compression/snappy.ts'
+import { EastGuardError } from '../../base/errors.ts'
 import type { Compute } from '../../ports/compute.ts'
-import { lz4Bound, snappyBlocks, snappyLength, XERIAL_HEADER, zstdBound } from './bounds.ts'
+import { compressZstd, decompressZstd } from './zstd.ts'
 
 const SYNC_BELOW_BYTES = 16 * 1024
-/** snappy-java's default block, which its readers allocate. */
-const XERIAL_BLOCK_BYTES = 32 * 1024
-/** zstd's own default: the knee of speed against size. */
-const ZSTD_LEVEL = 3
-
-const gzip = promisify(zlib.gzip)
-const gunzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gunzip)
+/** A small input that grows beyond this is started again on the pool. */
+const SYNC_CONTENT_BYTES_MAX = 64 * 1024
 
 export const nodeCompute: Compute = {
   async compress(codec: Codec, bytes: Uint8Array): Promise<Uint8Array> {
@@ -29,79 +31,80 @@ export const nodeCompute: Compute = {
       case 'gzip':
         return small ? zlib.gzipSync(input) : gzip(input)
       case 'snappy':
-        return compressXerial(input)
+        return compressSnappy(input, small)
       case 'lz4':
         return small ? compressFrameSync(input) : compressFrame(input)
-      case 'zstd': {
-        const encoder = new Encoder(ZSTD_LEVEL)
-        return small ? encoder.encodeSync(input) : encoder.encode(input)
-      }
+      case 'zstd':
+        return compressZstd(input, small)
     }
   },
 
   async decompress(codec: Codec, bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
-    const input = asBuffer(bytes)
-    switch (codec) {
-      case 'none':
-        check(input.length, 0, maxBytes)
-        return bytes
-      case 'gzip':
-        return input.length < SYNC_BELOW_BYTES && maxBytes < 4 * SYNC_BELOW_BYTES
-          ? zlib.gunzipSync(input, { maxOutputLength: maxBytes })
-          : gunzip(input, { maxOutputLength: maxBytes })
-      case 'snappy':
-        return decompressSnappy(input, maxBytes)
-      case 'lz4': {
-        // The last block of a frame may be less than full: the bound is high by at most one block.
-        const bound = lz4Bound(input)
-        check(bound, 4 << 20, maxBytes)
-        const output =
-          bound < SYNC_BELOW_BYTES ? decompressFrameSync(input) : await decompressFrame(input)
-        check(output.length, 0, maxBytes)
-        return output
-      }
-      case 'zstd': {
-        const bound = zstdBound(input)
-        check(bound, 128 * 1024, maxBytes)
-        const decoder = new Decoder()
-        const output =
-          input.length < SYNC_BELOW_BYTES ? decoder.decodeSync(input) : await decoder.decode(input)
-        check(output.length, 0, maxBytes)
-        return output
-      }
+    try {
+      const content = await open(codec, asBuffer(bytes), maxBytes)
+      if (content.length > maxBytes) throw refuseGrowth(content.length, maxBytes)
+      return content
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new EastGuardError(
+        'DECODE_FAILED',
+        `cannot decompress ${bytes.length} bytes with ${codec}: ${why}`,
+        { cause },
+      )
     }
   },
 }
 
-function check(length: number, tolerance: number, maxBytes: number): void {
-  if (length > maxBytes + tolerance) {
-    throw new RangeError(
-      `the bytes grow to ${length} when decompressed, at most ${maxBytes} are taken`,
-    )
+const gzip = promisify<zlib.InputType, Buffer>(zlib.gzip)
+const gunzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gunzip)
+
+function open(codec: Codec, input: Buffer, maxBytes: number): Uint8Array | Promise<Uint8Array> {
+  const small = input.length < SYNC_BELOW_BYTES
+  switch (codec) {
+    case 'none':
+      return input
+    case 'gzip':
+      return openGzip(input, maxBytes, small)
+    case 'snappy':
+      return openSnappy(input, maxBytes, small)
+    case 'lz4':
+      checkLz4(input, maxBytes)
+      return small ? decompressFrameSync(input) : decompressFrame(input)
+    case 'zstd':
+      return decompressZstd(input, maxBytes, small)
   }
+}
+
+function openGzip(input: Buffer, maxBytes: number, small: boolean): Buffer | Promise<Buffer> {
+  const bound = Math.max(1, maxBytes)
+  if (!small) return gunzip(input, { maxOutputLength: bound })
+  try {
+    return zlib.gunzipSync(input, { maxOutputLength: Math.min(bound, SYNC_CONTENT_BYTES_MAX) })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error
+    return gunzip(input, { maxOutputLength: bound })
+  }
+}
+
+async function compressSnappy(input: Buffer, small: boolean): Promise<Uint8Array> {
+  const blocks: (Buffer | Promise<Buffer>)[] = []
+  for (let at = 0; at < input.length; at += XERIAL_BLOCK_BYTES) {
+    const block = input.subarray(at, at + XERIAL_BLOCK_BYTES)
+    blocks.push(small ? snappy.compressSync(block) : snappy.compress(block))
+  }
+  return xerialFrame(await Promise.all(blocks))
+}
+
+async function openSnappy(input: Buffer, maxBytes: number, small: boolean): Promise<Uint8Array> {
+  const contents = snappyBlocks(input, maxBytes).map((block) =>
+    small
+      ? snappy.uncompressSync(block, { asBuffer: true })
+      : snappy.uncompress(block, { asBuffer: true }),
+  )
+  const buffers = (await Promise.all(contents)) as Buffer[]
+  return buffers.length === 1 ? (buffers[0] as Buffer) : Buffer.concat(buffers)
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-}
-
-async function compressXerial(input: Buffer): Promise<Buffer> {
-  const parts: Buffer[] = [XERIAL_HEADER]
-  for (let at = 0; at === 0 || at < input.length; at += XERIAL_BLOCK_BYTES) {
-    const block = snappy.compressSync(input.subarray(at, at + XERIAL_BLOCK_BYTES))
-    const length = Buffer.allocUnsafe(4)
-    length.writeUInt32BE(block.length)
-    parts.push(length, block)
-  }
-  return Buffer.concat(parts)
-}
-
-function decompressSnappy(input: Buffer, maxBytes: number): Buffer {
-  const blocks = snappyBlocks(input)
-  let total = 0
-  for (const block of blocks) total += snappyLength(block)
-  check(total, 0, maxBytes)
-  return Buffer.concat(
-    blocks.map((block) => snappy.uncompressSync(block, { asBuffer: true }) as Buffer),
-  )
 }

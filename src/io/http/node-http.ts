@@ -8,6 +8,7 @@ import { networkError, showAddress } from '../tcp/errors.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 const CONNECTIONS_MAX = 256
+const CLOSE_GRACE_MS = 1000
 
 export const nodeHttp: Http = {
   serve(
@@ -24,14 +25,15 @@ export const nodeHttp: Http = {
         reject(networkError(`cannot listen on ${showAddress(address)}`, cause))
       })
       server.listen(address.port, address.host, () => {
-        const { address: host, port } = server.address() as AddressInfo
+        const { port } = server.address() as AddressInfo
         resolve({
-          address: { host, port },
-          close: () =>
-            new Promise((closed) => {
-              server.close(() => closed())
-              server.closeAllConnections()
-            }),
+          address: { host: address.host, port },
+          close: async () => {
+            server.close()
+            server.closeIdleConnections()
+            // An answer that is under way may end; a peer that never reads it may not keep the process.
+            setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS).unref()
+          },
         })
       })
     })
@@ -46,8 +48,12 @@ async function answer(
   request.resume()
   const { method = 'GET' } = request
   const result = await respond(handler, method, request.url ?? '/')
-  response.writeHead(result.status, { 'content-type': result.contentType })
-  response.end(method === 'HEAD' ? undefined : result.body)
+  const { body } = result
+  response.writeHead(result.status, {
+    'content-type': result.contentType,
+    'content-length': typeof body === 'string' ? Buffer.byteLength(body) : body.length,
+  })
+  response.end(method === 'HEAD' ? undefined : body)
 }
 
 async function respond(
@@ -57,7 +63,7 @@ async function respond(
 ): Promise<HttpResponse> {
   if (method !== 'GET' && method !== 'HEAD') return text(405, 'only GET and HEAD are answered\n')
   try {
-    const { pathname, searchParams } = new URL(url, 'http://localhost')
+    const { pathname, searchParams } = new URL(url, 'http://broker')
     const path = decodeURIComponent(pathname)
     return await handler({ method, path, query: Object.fromEntries(searchParams) })
   } catch (error) {

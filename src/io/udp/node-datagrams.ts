@@ -25,9 +25,8 @@ export const nodeDatagrams: Datagrams = {
         socket.removeListener('error', refuse)
         // A packet that cannot be sent is a packet that was lost.
         socket.on('error', () => undefined)
-        const bound = socket.address()
         resolve({
-          address: { host: bound.address, port: bound.port },
+          address: { host: address.host, port: socket.address().port },
           send: (packet, to) => {
             if (!closed) socket.send(packet, to.port, to.host, () => undefined)
           },
