@@ -265,3 +265,62 @@ test('a reader of the tail touches no disk', async () => {
   }
   await r.engine.close()
 })
+
+test('a recovered tail above the high watermark is in the file and is not served', async () => {
+  const disk = crashDisk()
+  const first = rig(disk)
+  const model = new Model()
+  appendAll(
+    first,
+    first.engine.create(KEY, LISTENER),
+    Array.from({ length: 30 }, (_, i) => model.make(i % 2, 200, 1, i)),
+  )
+  await first.engine.flush()
+  await first.engine.close()
+  const r = rig(disk)
+  const segment = await r.engine.open(KEY, { topicName: 't', walFirst: undefined })
+  for (const highWatermark of [0, 7, 30]) {
+    segment.advance(highWatermark)
+    assert.deepEqual(
+      plain(await segment.read(1, 0, 1 << 20)),
+      plain(model.read(1, 0, 1 << 20, highWatermark)),
+    )
+    const late = await segment.readByTime(1, 15)
+    assert.equal(late?.entryNumber, model.byTime(1, 15, highWatermark)?.entryNumber)
+  }
+  await r.engine.close()
+})
+
+test('many readers of one partition at once, each at its own pace, see all of it', async () => {
+  const disk = crashDisk()
+  const r = rig(disk, { cacheBytes: 40_000, unflushedBytesMax: 30_000 })
+  const segment = r.engine.create(KEY, LISTENER)
+  const model = new Model()
+  for (let i = 0; i < 500; i++) {
+    appendAll(r, segment, [model.make(0, 8000)])
+    if (i % 10 === 0) await r.engine.flush()
+  }
+  const readAll = async (maxBytes: number, start: number): Promise<void> => {
+    const got: number[] = []
+    for (let next = start; ; ) {
+      const part = await segment.read(0, next, maxBytes)
+      const last = part.at(-1)
+      if (last === undefined) break
+      got.push(...part.map((entry) => entry.entryNumber))
+      next = last.baseOffset + 1
+      if (next % 3 === 0) await settle()
+    }
+    assert.deepEqual(
+      got,
+      model.entries.slice(start).map((entry) => entry.entryNumber),
+    )
+  }
+  await Promise.all([
+    readAll(1, 0),
+    readAll(100_000, 0),
+    readAll(70_000, 50),
+    readAll(500_000, 1),
+    readAll(1 << 20, 0),
+  ])
+  await r.engine.close()
+})
