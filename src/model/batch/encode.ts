@@ -13,6 +13,9 @@ import { CODECS, type Codec } from '../../base/codec.ts'
 import { BATCH_HEADER_BYTES, BATCH_PREFIX_BYTES, NO_PRODUCER, setBatchCrc } from './header.ts'
 import { lengthBytes, putVarint, putVarlong, varlongBytes } from './varint.ts'
 
+/** The last moment that a JavaScript date has, and so the last that can be a record's time, in ms. */
+export const TIMESTAMP_MAX = 8_640_000_000_000_000
+
 const MAGIC = 2
 const CAPACITY_LEAST = 1024
 /** Shorter runs are copied by hand: that beats the call of `set`. */
@@ -67,7 +70,7 @@ export class BatchBuilder {
   }
 
   /**
-   * Appends a record; timestamps are milliseconds >= -1 (-1: none). False, and nothing was appended, when the batch has
+   * Appends a record; timestamps are whole milliseconds from -1 (none) to TIMESTAMP_MAX. False, and nothing was appended, when the batch has
    * records already and would exceed `sizeMax` with this one: a first record is always taken.
    */
   append(
@@ -77,6 +80,7 @@ export class BatchBuilder {
     timestamp: number = -1,
     sizeMax: number = Number.POSITIVE_INFINITY,
   ): boolean {
+    assert(timestamp >= -1 && timestamp <= TIMESTAMP_MAX, 'a timestamp is a moment in ms')
     if (this.records_ === 0) {
       this.baseTimestamp = timestamp
       this.maxTimestamp = timestamp
