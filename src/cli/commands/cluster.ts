@@ -1,0 +1,49 @@
+// What the cluster is and who is in it.
+
+import type { Command } from 'commander'
+import type { CommandContext } from '../context.ts'
+import { showBytesCount } from '../output.ts'
+
+export function addClusterCommands(program: Command, context: () => CommandContext): void {
+  program
+    .command('describe-cluster')
+    .description('show the brokers and what they hold')
+    .action(async () => describeCluster(context()))
+}
+
+async function describeCluster({ out, client, signal }: CommandContext): Promise<void> {
+  const info = await client.admin().describeCluster({ signal })
+  if (out.json) {
+    await out.document({
+      cluster_id: info.clusterId,
+      node_id: info.nodeId,
+      broker_version: info.brokerVersion,
+      topics: info.topics,
+      ranges: info.ranges,
+      segments: info.segments,
+      bytes: info.bytes,
+      brokers: info.brokers.map((broker) => ({
+        node_id: broker.nodeId,
+        node_number: broker.nodeNumber,
+        display_name: broker.displayName,
+        host: broker.host,
+        client_port: broker.clientPort,
+        alive: broker.alive,
+      })),
+    })
+    return
+  }
+  await out.line(
+    `cluster ${info.clusterId}: ${info.topics} topics, ${info.ranges} ranges, ${info.segments} segments, ${showBytesCount(info.bytes)}`,
+  )
+  await out.table(
+    ['node', 'name', 'address', 'alive', 'node id'],
+    info.brokers.map((broker) => [
+      broker.nodeNumber,
+      broker.displayName,
+      `${broker.host}:${broker.clientPort}`,
+      broker.alive ? 'yes' : 'no',
+      broker.nodeId,
+    ]),
+  )
+}

@@ -1,0 +1,232 @@
+// Topics: create, delete, alter, list, describe.
+
+import { type Command, Option } from 'commander'
+import type { TopicView } from '../../model/metadata.ts'
+import type { TopicPolicy } from '../../model/policy.ts'
+import type { CommandContext } from '../context.ts'
+import { UsageError } from '../failure.ts'
+import { showBytesCount, showDuration, snakeKey } from '../output.ts'
+import { collect, POLICY_NAMES, policyJson, policyOf, wholeNumber } from './arguments.ts'
+
+const CONFIG_HELP = `set a policy value (repeatable): ${POLICY_NAMES.join(', ')}`
+
+export function addTopicCommands(program: Command, context: () => CommandContext): void {
+  addCreate(program, context)
+  addDelete(program, context)
+  addAlter(program, context)
+  program
+    .command('list-topics')
+    .description('list the names of all topics')
+    .action(async () => listTopics(context()))
+  program
+    .command('describe-topic')
+    .description("show a topic's policy, ranges, segments and offsets")
+    .argument('<topic>')
+    .action(async (name: string) => describeTopic(context(), name))
+}
+
+interface CreateOptions {
+  readonly partitions?: number
+  readonly ranges?: number
+  readonly mode?: 'auto' | 'fixed'
+  readonly ifNotExists?: true
+  readonly config?: readonly string[]
+}
+
+function addCreate(program: Command, context: () => CommandContext): void {
+  program
+    .command('create-topic')
+    .description('create a topic')
+    .argument('<topic>', 'its name: 1 to 249 of A-Z a-z 0-9 . _ -')
+    .argument('[replication-factor]', 'replicas of each record', wholeNumber(1))
+    .option('--partitions <P>', 'number of partitions, fixed from then on', wholeNumber(1))
+    .option('--ranges <N>', 'number of ranges (means --mode fixed)', wholeNumber(1))
+    .addOption(
+      new Option('--mode <mode>', 'auto: ranges split and merge by load; fixed: never').choices([
+        'auto',
+        'fixed',
+      ]),
+    )
+    .option('--if-not-exists', 'succeed when the topic exists with an equal policy')
+    .option('--config <name=value>', CONFIG_HELP, collect)
+    .addHelpText(
+      'after',
+      `
+The number after the name is how many replicas each record gets, not how many partitions: 'create-topic my_topic 3'
+needs three brokers alive. Users of Kafka who want three partitions write 'create-topic my_topic --partitions 3'.
+Without the number there are as many replicas as there are brokers, at most 3.`,
+    )
+    .action(async (name: string, replicas: number | undefined, options: CreateOptions) => {
+      const { out, client, signal } = context()
+      const mode = options.mode ?? (options.ranges === undefined ? undefined : 'fixed')
+      const topic = await client.admin().createTopic(name, {
+        policy: {
+          ...policyOf(options.config ?? []),
+          ...(replicas === undefined ? {} : { replicationFactor: replicas }),
+          ...(options.partitions === undefined ? {} : { partitions: options.partitions }),
+          ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
+          ...(mode === undefined ? {} : { rangeMode: mode }),
+        } satisfies Partial<TopicPolicy>,
+        ifNotExists: options.ifNotExists === true,
+        signal,
+      })
+      if (out.json) await out.document(topicJson(topic))
+      else await out.line(created(topic))
+    })
+}
+
+function created({ name, policy }: TopicView): string {
+  const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
+  return `created ${name}: ${plural(policy.partitions, 'partition')}, ${plural(policy.replicationFactor, 'replica')}`
+}
+
+function addDelete(program: Command, context: () => CommandContext): void {
+  program
+    .command('delete-topic')
+    .description('delete a topic and all its records')
+    .argument('<topic>')
+    .option('--yes', 'do not ask')
+    .action(async (name: string, options: { readonly yes?: true }) => {
+      const { out, client, signal, confirm } = context()
+      if (options.yes !== true) {
+        if (confirm === undefined) {
+          throw new UsageError(`delete-topic ${name}: nobody can be asked here; add --yes`)
+        }
+        if (!(await confirm(`delete ${name} and all its records?`))) {
+          throw new Error(`${name} was not deleted`)
+        }
+      }
+      await client.admin().deleteTopic(name, { signal })
+      if (out.json) await out.document({ deleted: name })
+      else await out.line(`deleted ${name}`)
+    })
+}
+
+interface AlterOptions {
+  readonly config?: readonly string[]
+  readonly partitions?: number
+}
+
+function addAlter(program: Command, context: () => CommandContext): void {
+  program
+    .command('alter-topic')
+    .description("change a topic's policy")
+    .argument('<topic>')
+    .option('--config <name=value>', CONFIG_HELP, collect)
+    .option('--partitions <P>', 'raise the number of partitions', wholeNumber(1))
+    .action(async (name: string, options: AlterOptions) => {
+      const { out, client, signal } = context()
+      const changes = policyOf(options.config ?? [])
+      if (options.partitions === undefined && Object.keys(changes).length === 0) {
+        throw new UsageError(
+          `alter-topic ${name}: nothing to change; give --config or --partitions`,
+        )
+      }
+      let topic: TopicView | undefined
+      if (Object.keys(changes).length > 0) {
+        topic = await client.admin().alterTopic(name, changes, { signal })
+      }
+      if (options.partitions !== undefined) {
+        topic = await client.admin().addPartitions(name, options.partitions, { signal })
+        out.note('some keys go to other partitions from now on')
+      }
+      if (topic === undefined) return
+      if (out.json) await out.document(topicJson(topic))
+      else await out.line(`altered ${name}`)
+    })
+}
+
+async function listTopics({ out, client, signal }: CommandContext): Promise<void> {
+  const names = await client.admin().listTopics({ signal })
+  if (out.json) await out.document({ topics: [...names] })
+  else if (names.length === 0) out.note("there are no topics; 'create-topic <topic>' makes one")
+  else for (const name of names) await out.line(name)
+}
+
+async function describeTopic({ out, client, signal }: CommandContext, name: string): Promise<void> {
+  const admin = client.admin()
+  const topic = await admin.describeTopic(name, { signal })
+  const ends = await admin.listOffsets(name, 'latest', { signal })
+  const partitions = ends.map(({ partition, offset }) => ({
+    partition,
+    start: topic.logStartOffsets[partition] ?? 0,
+    end: offset,
+  }))
+  if (out.json) {
+    await out.document({ ...topicJson(topic), offsets: partitions })
+    return
+  }
+  await out.line(`${name}  ${topic.topicId}  created ${new Date(topic.createdAtMs).toISOString()}`)
+  await out.table(['policy', 'value'], policyRows(topic.policy))
+  await out.table(
+    ['range', 'state', 'partitions', 'segments', 'open segment', 'replicas'],
+    topic.ranges.map((range) => {
+      const last = range.segments.at(-1)
+      return [
+        range.range,
+        range.state,
+        `${range.firstPartition}..${range.endPartition - 1}`,
+        range.segments.length,
+        last?.state === 'open' ? last.segment : '-',
+        last?.replicas.map((id) => id.slice(0, 8)).join(' ') ?? '-',
+      ]
+    }),
+  )
+  const used = partitions.filter(({ end }) => end > 0)
+  if (used.length === 0) await out.line('no records yet')
+  else {
+    await out.table(
+      ['partition', 'start', 'end', 'records'],
+      used.map(({ partition, start, end }) => [partition, start, end, end - start]),
+    )
+  }
+}
+
+function policyRows(policy: TopicPolicy): [string, string | number][] {
+  return Object.entries(policy).map(([key, value]) => {
+    if (value === -1) return [snakeKey(key), 'no limit']
+    if (key.endsWith('Ms')) return [snakeKey(key), showDuration(value)]
+    if (key.endsWith('Bytes')) return [snakeKey(key), showBytesCount(value)]
+    return [snakeKey(key), String(value)]
+  })
+}
+
+export function topicJson(topic: TopicView): {
+  readonly topic: string
+  readonly topic_id: string
+  readonly created_at_ms: number
+  readonly version: number
+  readonly policy: { readonly [key: string]: string | number }
+  readonly ranges: {
+    readonly range: number
+    readonly state: string
+    readonly first_partition: number
+    readonly end_partition: number
+    readonly segments: {
+      readonly segment: number
+      readonly state: string
+      readonly replicas: string[]
+      readonly opened_at_ms: number
+    }[]
+  }[]
+} {
+  return {
+    topic: topic.name,
+    topic_id: topic.topicId,
+    created_at_ms: topic.createdAtMs,
+    version: topic.version,
+    policy: policyJson(topic.policy),
+    ranges: topic.ranges.map((range) => ({
+      range: range.range,
+      state: range.state,
+      first_partition: range.firstPartition,
+      end_partition: range.endPartition,
+      segments: range.segments.map((segment) => ({
+        segment: segment.segment,
+        state: segment.state,
+        replicas: [...segment.replicas],
+        opened_at_ms: segment.openedAtMs,
+      })),
+    })),
+  }
+}

@@ -1,0 +1,16 @@
+// What a command is given: a client that connects when first needed, a place to write, and the way to be interrupted.
+
+import type { Readable } from 'node:stream'
+import type { Client } from '../client/api.ts'
+import type { Output } from './output.ts'
+
+export interface CommandContext {
+  readonly out: Output
+  readonly client: Client
+  /** Fires when the user interrupts the command. */
+  readonly signal: AbortSignal
+  /** Standard input for `produce`; undefined where it holds the commands themselves (REPL, script). */
+  readonly stdin: Readable | undefined
+  /** Asks a person yes or no; undefined where nobody can be asked. */
+  readonly confirm: ((question: string) => Promise<boolean>) | undefined
+}

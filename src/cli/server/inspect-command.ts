@@ -1,0 +1,66 @@
+// `eastguard inspect`: what a segment or WAL file holds, and whether every byte of it checks.
+
+import type { Command } from 'commander'
+import { inspectFile } from '../../app/inspect.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import { type Output, showBytesCount } from '../output.ts'
+
+type Inspected = Awaited<ReturnType<typeof inspectFile>>
+type Segment = Extract<Inspected, { kind: 'segment' }>['segment']
+
+const BLOCKS_SHOWN = 20
+
+export function addInspectCommand(program: Command, output: () => Output): void {
+  program
+    .command('inspect')
+    .description('check a segment or WAL file and show what it holds')
+    .argument('<file>')
+    .option('--digest', 'SHA-256 over the entries: equal on replicas that hold the same')
+    .action(async (path: string, options: { readonly digest?: true }) => {
+      const found = await inspectFile(path, options.digest === true)
+      if (found.kind === 'unreadable') throw damaged(path, found.fault)
+      await showSegment(output(), path, found.segment)
+      if (found.segment.fault !== undefined) throw damaged(path, found.segment.fault)
+    })
+}
+
+function damaged(path: string, fault: string): EastGuardError {
+  return new EastGuardError('DAMAGED', `${path}: ${fault}`, {
+    hint: 'a segment that is still written may end in an unfinished block; anything else is damage',
+  })
+}
+
+async function showSegment(out: Output, path: string, segment: Segment): Promise<void> {
+  if (out.json) {
+    await out.document({
+      file: path,
+      kind: 'segment',
+      topic_id: segment.topicId,
+      range: segment.range,
+      segment: segment.segment,
+      file_bytes: segment.fileBytes,
+      blocks: segment.blocks.length,
+      entries: segment.entries,
+      records: segment.records,
+      entry_bytes: segment.entryBytes,
+      valid: segment.fault === undefined,
+      fault: segment.fault ?? null,
+      digest: segment.digest ?? null,
+    })
+    return
+  }
+  await out.line(`segment ${segment.segment} of range ${segment.range}, topic ${segment.topicId}`)
+  await out.line(
+    `${segment.entries} entries, ${segment.records} records, ${showBytesCount(segment.entryBytes)} in ${segment.blocks.length} blocks; file ${showBytesCount(segment.fileBytes)}`,
+  )
+  if (segment.digest !== undefined) await out.line(`digest sha256 ${segment.digest}`)
+  const rows = segment.blocks
+    .slice(0, BLOCKS_SHOWN)
+    .map((b) => [b.position, b.bytes, b.firstEntry, b.entries, b.partitions])
+  if (rows.length > 0) {
+    await out.table(['position', 'bytes', 'first entry', 'entries', 'partitions'], rows)
+  }
+  if (segment.blocks.length > BLOCKS_SHOWN) {
+    await out.line(`and ${segment.blocks.length - BLOCKS_SHOWN} blocks more`)
+  }
+}
