@@ -1,0 +1,167 @@
+// The data directory as a whole: one process at a time, one identity, and three places that must agree on it.
+//
+//   lock        held while the process lives
+//   node.json   identity and boot counts
+//   journal/    metadata         } each file header carries node id and boot count
+//   wal/        entries          }
+//
+// A directory that was restored from a backup in part, or half wiped, must not vote or answer: it would deny what it
+// once acknowledged. So each start writes its boot number to all three places before it sends anything, and the next
+// start compares them. The three writes are not one, and a crash between them must not brick a good directory;
+// node.json therefore says when a start began to write its number and when all three had it:
+//
+//                                        node.json          journal    wal
+//                                        boots starting
+//   as the last start left it              6      6            6        6
+//   1  openDataDir   starting is raised    6      7            6        6
+//   2  the journal begins                  6      7            7        6      a crash in here leaves both others
+//   3  the WAL begins                      6      7            7        7      at `boots` or above: good
+//   4  confirm       boots catches up      7      7            7        7
+//
+// Good is: boots <= journal, wal <= starting. A restored part is below `boots`; a restored node.json has a `starting`
+// below the others. A start that was never confirmed has sent nothing, so that nothing is lost by coming back to it.
+// The first start of a directory has boots 0: only then may a part be missing.
+
+import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { type Disk, DiskError, type DiskLock } from '../../ports/disk.ts'
+import type { Random } from '../../ports/random.ts'
+import { readLogIdentity } from '../wal/recover.ts'
+import type { LogIdentity } from '../wal/types.ts'
+import { NODE_FILE, type NodeRecord, readNodeFile, writeNodeFile } from './node-file.ts'
+
+const LOCK_FILE = 'lock'
+const ID_BYTES = 16
+
+export interface DataDirOptions {
+  readonly disk: Disk
+  readonly random: Random
+  readonly displayName: string
+  /** Where the metadata journal and the data WAL lie. */
+  readonly journalDir: string
+  readonly walDir: string
+}
+
+export interface DataDir {
+  readonly nodeId: NodeId
+  readonly clusterId: ClusterId
+  /** Of this start. */
+  readonly bootCount: number
+  /** Nothing was here before this start. */
+  readonly fresh: boolean
+  /** What journal and WAL write into their files. */
+  readonly identity: LogIdentity
+  /** Journal and WAL have begun under `identity`. To be awaited before anything is sent. */
+  confirm(): Promise<void>
+  /** Lets another process in. */
+  close(): Promise<void>
+}
+
+/**
+ * Rejects with DATA_DIR_IN_USE, DATA_DIR_UNUSABLE, DATA_DIR_NEWER or DATA_DIR_MISMATCH, having changed nothing but the
+ * lock file.
+ */
+export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
+  const { disk } = options
+  const lock = await takeLock(disk)
+  try {
+    const found = await readNodeFile(disk)
+    const record = found ?? newRecord(options)
+    await checkParts(options, record, found !== undefined)
+    const { displayName } = options
+    const bootCount = record.starting + 1
+    const starting: NodeRecord = { ...record, displayName, starting: bootCount }
+    await writeNodeFile(disk, starting)
+    return opened(disk, lock, starting, found === undefined)
+  } catch (error) {
+    await lock.release()
+    throw explained(error)
+  }
+}
+
+async function takeLock(disk: Disk): Promise<DiskLock> {
+  try {
+    return await disk.lock(LOCK_FILE)
+  } catch (error) {
+    if (error instanceof DiskError && error.fault === 'locked') {
+      throw new EastGuardError(
+        'DATA_DIR_IN_USE',
+        `the data directory is in use: ${error.message}`,
+        {
+          cause: error,
+        },
+      )
+    }
+    throw explained(error)
+  }
+}
+
+/** A disk that cannot be used at start is the directory's fault, in the operator's eyes. */
+function explained(error: unknown): unknown {
+  if (!(error instanceof DiskError)) return error
+  const message = `the data directory cannot be used: ${error.message}`
+  return new EastGuardError('DATA_DIR_UNUSABLE', message, { cause: error })
+}
+
+function newRecord({ random, displayName }: DataDirOptions): NodeRecord {
+  return {
+    clusterId: clusterId(toHex(random.bytes(ID_BYTES))),
+    nodeId: nodeId(toHex(random.bytes(ID_BYTES))),
+    displayName,
+    boots: 0,
+    starting: 0,
+  }
+}
+
+async function checkParts(
+  options: DataDirOptions,
+  record: NodeRecord,
+  exists: boolean,
+): Promise<void> {
+  for (const dir of [options.journalDir, options.walDir]) {
+    const identity = await readLogIdentity(options.disk, dir)
+    const fault = exists ? partFault(identity, record) : strangerFault(identity)
+    if (fault !== undefined) throw mismatch(dir, fault)
+  }
+}
+
+function partFault(identity: LogIdentity | undefined, record: NodeRecord): string | undefined {
+  const { boots, starting } = record
+  if (identity === undefined) {
+    return boots === 0 ? undefined : `is missing, but ${NODE_FILE} has seen ${boots} starts`
+  }
+  if (!equalBytes(identity.nodeIdBytes, fromHex(record.nodeId))) {
+    return `belongs to node ${toHex(identity.nodeIdBytes)}, ${NODE_FILE} to node ${record.nodeId}`
+  }
+  const { bootCount } = identity
+  if (bootCount < boots) {
+    return `is of start ${bootCount}, behind ${NODE_FILE}, which is of start ${boots}: was it restored?`
+  }
+  if (bootCount > starting) {
+    return `is of start ${bootCount}, but ${NODE_FILE} of start ${starting}: was ${NODE_FILE} restored?`
+  }
+  return undefined
+}
+
+function strangerFault(identity: LogIdentity | undefined): string | undefined {
+  if (identity === undefined) return undefined
+  return `belongs to node ${toHex(identity.nodeIdBytes)}, but ${NODE_FILE} is missing`
+}
+
+function mismatch(dir: string, fault: string): EastGuardError {
+  return new EastGuardError('DATA_DIR_MISMATCH', `${dir}/ ${fault}`, { detail: { part: dir } })
+}
+
+function opened(disk: Disk, lock: DiskLock, record: NodeRecord, fresh: boolean): DataDir {
+  const bootCount = record.starting
+  return {
+    nodeId: record.nodeId,
+    clusterId: record.clusterId,
+    bootCount,
+    fresh,
+    identity: { nodeIdBytes: fromHex(record.nodeId), bootCount },
+    confirm: () => writeNodeFile(disk, { ...record, boots: bootCount }),
+    close: () => lock.release(),
+  }
+}

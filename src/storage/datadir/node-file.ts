@@ -1,0 +1,98 @@
+// node.json: who this data directory is. Text, so that people can read it; a checksum, so that nobody's slip of the pen
+// becomes an identity.
+//
+//   { "format": 1, "clusterId": "...", "nodeId": "...", "displayName": "...",
+//     "boots": 6, "starting": 7, "checksum": "1f2e3d4c" }
+//
+// `boots` is the newest start that has told all three places its number, `starting` the newest that has begun to
+// (data-dir.ts says why there are two).
+
+import { fromUtf8, utf8 } from '../../base/bytes.ts'
+import { crc32c } from '../../base/checksum.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { type Disk, DiskError } from '../../ports/disk.ts'
+import { readWhole } from '../checked-file.ts'
+
+export const NODE_FILE = 'node.json'
+const TEMPORARY = `${NODE_FILE}.tmp`
+const FORMAT = 1
+
+export interface NodeRecord {
+  readonly clusterId: ClusterId
+  readonly nodeId: NodeId
+  readonly displayName: string
+  readonly boots: number
+  readonly starting: number
+}
+
+/** Undefined when there is none. Throws DATA_DIR_NEWER or DATA_DIR_UNUSABLE. */
+export async function readNodeFile(disk: Disk): Promise<NodeRecord | undefined> {
+  let bytes: Uint8Array
+  try {
+    bytes = await readWhole(disk, NODE_FILE)
+  } catch (error) {
+    if (error instanceof DiskError && error.fault === 'not-found') return undefined
+    throw error
+  }
+  return decode(bytes)
+}
+
+/** Durable when it resolves; a crash leaves the old record or the new. */
+export async function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
+  await disk.remove(TEMPORARY)
+  const file = await disk.open(TEMPORARY, { mode: 'create-new' })
+  try {
+    await file.write([encode(record)], 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await disk.rename(TEMPORARY, NODE_FILE)
+  await disk.syncDir('.')
+}
+
+function encode(record: NodeRecord): Uint8Array {
+  const content = { format: FORMAT, ...record }
+  return utf8(`${JSON.stringify({ ...content, checksum: checksumOf(content) }, undefined, 2)}\n`)
+}
+
+function decode(bytes: Uint8Array): NodeRecord {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(fromUtf8(bytes))
+  } catch (cause) {
+    throw unusable('it is not JSON', cause)
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw unusable('it is not an object')
+  const { checksum, ...content } = parsed as Record<string, unknown>
+  if (typeof content['format'] === 'number' && content['format'] > FORMAT) {
+    const message = `${NODE_FILE} has format ${content['format']}, this version knows ${FORMAT}`
+    throw new EastGuardError('DATA_DIR_NEWER', message)
+  }
+  if (content['format'] !== FORMAT || checksum !== checksumOf(content)) {
+    throw unusable('its checksum does not match')
+  }
+  // The checksum says that we wrote it, so its fields have the types that we gave them.
+  const record = content as unknown as NodeRecord
+  return {
+    clusterId: clusterId(record.clusterId),
+    nodeId: nodeId(record.nodeId),
+    displayName: record.displayName,
+    boots: record.boots,
+    starting: record.starting,
+  }
+}
+
+function checksumOf(content: Readonly<Record<string, unknown>>): string {
+  return crc32c(utf8(JSON.stringify(content)))
+    .toString(16)
+    .padStart(8, '0')
+}
+
+function unusable(what: string, cause?: unknown): EastGuardError {
+  return new EastGuardError('DATA_DIR_UNUSABLE', `${NODE_FILE} is damaged: ${what}`, {
+    cause,
+    hint: 'restore the whole data directory, or start a new broker on an empty one',
+  })
+}
