@@ -94,7 +94,12 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const snapshots = await readSnapshots(disk)
   const records = await uncovered(disk, found, snapshots)
   await carry(disk, records)
-  const log = await beginRecordLog(found, { ...options, dir: JOURNAL_DIR, onSpace: () => {} })
+  const log = await beginRecordLog(found, {
+    ...options,
+    dir: JOURNAL_DIR,
+    onSpace: () => {},
+    onRotated: () => {},
+  })
   return new LoggedJournal(disk, log, snapshots, records)
 }
 
