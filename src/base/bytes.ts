@@ -79,19 +79,33 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   return all
 }
 
-const HEX = '0123456789abcdef'
+/** The two digits of every byte, and the digit's value of every character code below 128 (NO_DIGIT for others). */
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(16).padStart(2, '0'),
+)
+const NO_DIGIT = 0xff
+const DIGITS: Uint8Array = new Uint8Array(128).fill(NO_DIGIT)
+for (let digit = 0; digit < 16; digit++) {
+  const text = digit.toString(16)
+  DIGITS[text.charCodeAt(0)] = digit
+  DIGITS[text.toUpperCase().charCodeAt(0)] = digit
+}
 
 export function toHex(bytes: Uint8Array): string {
   let text = ''
-  for (const byte of bytes) text += (HEX[byte >> 4] as string) + (HEX[byte & 15] as string)
+  for (const byte of bytes) text += HEX[byte] as string
   return text
 }
 
 /** The bytes of an even-length hexadecimal string; throws a RangeError on anything else. */
 export function fromHex(text: string): Uint8Array {
-  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(text)) throw new RangeError('not hexadecimal')
+  if (text.length % 2 !== 0) throw new RangeError('not hexadecimal')
   const bytes = new Uint8Array(text.length / 2)
-  for (let i = 0; i < bytes.length; i++)
-    bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16)
+  for (let i = 0; i < bytes.length; i++) {
+    const high = DIGITS[text.charCodeAt(2 * i)] ?? NO_DIGIT
+    const low = DIGITS[text.charCodeAt(2 * i + 1)] ?? NO_DIGIT
+    if (high === NO_DIGIT || low === NO_DIGIT) throw new RangeError('not hexadecimal')
+    bytes[i] = (high << 4) | low
+  }
   return bytes
 }

@@ -57,7 +57,8 @@ export function produceFrame(
     length += SLOT_HEAD_BYTES + batch.length
     if (batch.length <= COPIED_BYTES_MAX) copied += batch.length
   }
-  const heads = new Uint8Array(
+  // From Node's pool and not zeroed: every byte is written below, and the frame is soon sent and gone.
+  const heads = Buffer.allocUnsafe(
     REQUEST_HEADER_BYTES + HEAD_BYTES + slots.length * SLOT_HEAD_BYTES + copied,
   )
   putU32(heads, 0, length)
@@ -85,7 +86,7 @@ export function produceFrame(
       from = at
     }
   }
-  if (from < at) parts.push(heads.subarray(from, at))
+  if (from < at) parts.push(from === 0 ? heads : heads.subarray(from, at))
   return parts
 }
 
