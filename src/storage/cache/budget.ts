@@ -4,7 +4,7 @@
 //
 // Unflushed bytes are bounded by back-pressure (LogStore.room), which keeps the sum within the budget.
 
-/** What an entry costs beyond its batch's bytes: the entry, the view of the batch, its places in two lists. */
+/** What an entry costs beyond its batch: itself, the view of the batch, its places in two lists that grow by doubling. */
 export const ENTRY_OVERHEAD_BYTES = 320
 
 export interface Evictable {
