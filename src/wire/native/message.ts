@@ -32,16 +32,3 @@ export function readList<T>(
   for (let i = 0; i < count; i++) items.push(read(r))
   return items
 }
-
-export function writeOptional<T>(
-  w: ByteWriter,
-  value: T | undefined,
-  write: (w: ByteWriter, value: T) => void,
-): void {
-  w.bool(value !== undefined)
-  if (value !== undefined) write(w, value)
-}
-
-export function readOptional<T>(r: ByteReader, read: (r: ByteReader) => T): T | undefined {
-  return r.bool() ? read(r) : undefined
-}

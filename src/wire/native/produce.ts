@@ -143,7 +143,7 @@ export interface ProduceResult {
   readonly logAppendTimeMs: number
 }
 
-export const PRODUCE_RESULT_BYTES = 18
+const PRODUCE_RESULT_BYTES = 18
 /** Of a whole response with one stored batch. */
 export const PRODUCE_ONE_BYTES: number = RESPONSE_HEADER_BYTES + 2 + PRODUCE_RESULT_BYTES
 
