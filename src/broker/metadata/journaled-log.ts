@@ -88,10 +88,12 @@ class JournaledLog implements MetadataLog {
     this.state = state
   }
 
-  propose<C extends Command>(command: C): Promise<ResultOf<C['kind']>> {
-    const bytes = encodeCommand(command)
-    const refusal = this.refusal(command, bytes.length)
-    if (refusal !== undefined) return Promise.reject(refusal)
+  async propose<C extends Command>(proposed: C): Promise<ResultOf<C['kind']>> {
+    const bytes = encodeCommand(proposed)
+    const refusal = this.refusal(proposed, bytes.length)
+    if (refusal !== undefined) throw refusal
+    // What is applied now is what a restart will read: a command that has no exact form must not reach the journal.
+    const command = decodeCommand(bytes)
     return new Promise((resolve, reject) => {
       const position = this.journal.append(SHARD, bytes)
       // A command's result is of its own kind: apply answers each with its own.

@@ -62,6 +62,11 @@ export function mergeRange(topic: Topic, command: MergeRange): Step<ResultOf<'Me
   if (earlier?.length === 1 && earlier[0] === childrenSealedBy(topic, command.right)?.[0]) {
     return { result: { ok: true, answer: { topic, child: earlier[0] as number } } }
   }
+  if (command.left.range === command.right.range) {
+    return {
+      result: refuse('INTERNAL', `range ${command.left.range} cannot be merged with itself`),
+    }
+  }
   const left = rangeToSeal(topic, command.left)
   const right = rangeToSeal(topic, command.right)
   const fault =
