@@ -55,6 +55,7 @@ export const nodeCompute: Compute = {
   },
 }
 
+const AS_BUFFER = { asBuffer: true }
 const gzip = promisify<zlib.InputType, Buffer>(zlib.gzip)
 const gunzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gunzip)
 
@@ -87,22 +88,21 @@ function openGzip(input: Buffer, maxBytes: number, small: boolean): Buffer | Pro
 }
 
 async function compressSnappy(input: Buffer, small: boolean): Promise<Uint8Array> {
-  const blocks: (Buffer | Promise<Buffer>)[] = []
+  const blocks: Buffer[] = []
   for (let at = 0; at < input.length; at += XERIAL_BLOCK_BYTES) {
-    const block = input.subarray(at, at + XERIAL_BLOCK_BYTES)
-    blocks.push(small ? snappy.compressSync(block) : snappy.compress(block))
+    blocks.push(input.subarray(at, at + XERIAL_BLOCK_BYTES))
   }
-  return xerialFrame(await Promise.all(blocks))
+  if (small) return xerialFrame(blocks.map((block) => snappy.compressSync(block)))
+  return xerialFrame(await Promise.all(blocks.map((block) => snappy.compress(block))))
 }
 
 async function openSnappy(input: Buffer, maxBytes: number, small: boolean): Promise<Uint8Array> {
-  const contents = snappyBlocks(input, maxBytes).map((block) =>
-    small
-      ? snappy.uncompressSync(block, { asBuffer: true })
-      : snappy.uncompress(block, { asBuffer: true }),
-  )
-  const buffers = (await Promise.all(contents)) as Buffer[]
-  return buffers.length === 1 ? (buffers[0] as Buffer) : Buffer.concat(buffers)
+  const blocks = snappyBlocks(input, maxBytes)
+  const contents = small
+    ? blocks.map((block) => snappy.uncompressSync(block, AS_BUFFER) as Buffer)
+    : ((await Promise.all(blocks.map((block) => snappy.uncompress(block, AS_BUFFER)))) as Buffer[])
+  const [first] = contents
+  return first !== undefined && contents.length === 1 ? first : Buffer.concat(contents)
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

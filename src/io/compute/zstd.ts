@@ -7,14 +7,14 @@ import { openZstd } from '../../base/compression/zstd.ts'
 
 /** What the type declarations of Node 20 lack. */
 interface ZstdZlib {
-  zstdCompress(input: Buffer, callback: (error: Error | null, result: Buffer) => void): void
-  zstdCompressSync(input: Buffer): Buffer
-  zstdDecompress(
-    input: Buffer,
-    options: { readonly maxOutputLength: number },
-    callback: (error: Error | null, result: Buffer) => void,
-  ): void
-  zstdDecompressSync(input: Buffer, options: { readonly maxOutputLength: number }): Buffer
+  readonly zstdCompress: (input: Buffer, callback: Callback) => void
+  readonly zstdCompressSync: (input: Buffer) => Buffer
+  readonly zstdDecompress: (input: Buffer, options: Bound, callback: Callback) => void
+  readonly zstdDecompressSync: (input: Buffer, options: Bound) => Buffer
+}
+type Callback = (error: Error | null, result: Buffer) => void
+interface Bound {
+  readonly maxOutputLength: number
 }
 
 /** zstd's own default: the knee of speed against size. */

@@ -176,7 +176,12 @@ export class SimConnection implements Connection {
   }
 
   private receive(chunk: Uint8Array): void {
-    if (this.state === 'closed') return
+    if (this.state === 'closed') {
+      // What reaches a closed end is answered with a reset.
+      const { peer } = this
+      this.line.clock.after(this.line.latency(), () => peer?.fail())
+      return
+    }
     this.unread.push(chunk)
     this.readOn()
   }

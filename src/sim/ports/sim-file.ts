@@ -11,7 +11,7 @@ import type { Prng } from '../../base/prng.ts'
 const PAGE_BYTES = 4096
 
 export class SimFile {
-  readonly kind: 'file' = 'file'
+  readonly kind = 'file' as const
   private content: Uint8Array = new Uint8Array(0)
   private undo = new Map<number, Uint8Array>()
   private durableSize = 0
