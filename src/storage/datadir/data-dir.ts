@@ -72,6 +72,9 @@ export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
     const { displayName } = options
     const bootCount = record.starting + 1
     const starting: NodeRecord = { ...record, displayName, starting: bootCount }
+    await disk.makeDir(options.journalDir)
+    await disk.makeDir(options.walDir)
+    // Makes the two directories durable as well.
     await writeNodeFile(disk, starting)
     return opened(disk, lock, starting, found === undefined)
   } catch (error) {

@@ -89,6 +89,7 @@ interface Shard {
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { disk } = options
   await disk.makeDir(JOURNAL_DIR)
+  await disk.syncDir('.')
   const found = await recoverLog(disk, JOURNAL_DIR)
   refuseDamage(found)
   const snapshots = await readSnapshots(disk)
