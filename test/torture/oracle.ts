@@ -1,6 +1,7 @@
 // What must be true, kept in memory and apart from everything it judges: which records were sent, which of them were
 // acknowledged, and where. A producer writes with one key, so all its records lie in one partition, numbered 0, 1, 2, ...
-// in the order they were sent; with idempotence each is there once.
+// in the order they were sent; with idempotence each is there once. It judges [I1] (what was acknowledged is there), [I4]
+// (offsets are dense), [I5] (nothing is read that was never sent), [I10] (once) and [I11] (in order).
 
 export class Oracle {
   /** Per producer: how many records it has handed to its client. */

@@ -14,7 +14,9 @@ export function addPublishCommand(program: Command, context: () => CommandContex
       const { out, client, signal } = context()
       await using producer = client.producer({ lingerMs: 0 })
       const place = await producer.send({ topic, key: key === '' ? null : key, value }, { signal })
-      if (out.json) await out.document({ topic, ...place })
-      else await out.line(`stored in partition ${place.partition} at offset ${place.offset}`)
+      if (out.json) {
+        const { partition, offset, timestamp } = place
+        await out.document({ topic, partition, offset, timestamp_ms: timestamp })
+      } else await out.line(`stored in partition ${place.partition} at offset ${place.offset}`)
     })
 }

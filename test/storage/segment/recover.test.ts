@@ -1,3 +1,5 @@
+// Segment files after a crash, a truncation or a flipped bit: what is served is right, or it is an error [I8].
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
