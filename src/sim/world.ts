@@ -19,7 +19,7 @@ import { type SimNetwork, simNetwork } from './ports/network.ts'
 import { simRandom } from './ports/random.ts'
 
 /** What one process sees. `disk` is the view of the process that runs now: mount again after a crash. */
-export interface MachinePorts {
+interface MachinePorts {
   readonly clock: Clock
   readonly random: Random
   readonly disk: Disk

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir } from 'node:fs/promises'
+import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileDisk } from '../../src/io/disk/file-disk.ts'
+import { DiskError } from '../../src/ports/disk.ts'
 import { simDisk } from '../../src/sim/ports/disk.ts'
 import { diskSuite, refused } from './disk.suite.ts'
 import { inTempDir } from './support.ts'
@@ -79,3 +80,27 @@ test(
       await chmod(dir, 0o755)
     }),
 )
+
+test('however contenders come and go, the lock never has two owners', () =>
+  inTempDir(async (dir) => {
+    let owners = 0
+    let taken = 0
+    const contend = async (): Promise<void> => {
+      for (let i = 0; i < 20; i++) {
+        const lock = await fileDisk(dir)
+          .lock('lock')
+          .catch((error: unknown) => {
+            assert.ok(error instanceof DiskError && error.fault === 'locked')
+          })
+        if (lock === undefined) continue
+        assert.equal(++owners, 1)
+        taken++
+        // The others try meanwhile.
+        await stat(dir)
+        owners--
+        await lock.release()
+      }
+    }
+    await Promise.all(Array.from({ length: 6 }, contend))
+    assert.ok(taken > 0)
+  }))

@@ -4,9 +4,9 @@
 import type { Clock } from '../../ports/clock.ts'
 import { type Disk, DiskError, type DiskFault, type DiskFile } from '../../ports/disk.ts'
 
-export type DiskOperation = Exclude<keyof Disk, 'lock'> | Exclude<keyof DiskFile, 'path' | 'close'>
+type DiskOperation = Exclude<keyof Disk, 'lock'> | Exclude<keyof DiskFile, 'path' | 'close'>
 
-export interface DiskFaults {
+interface DiskFaults {
   /** Every operation takes so much longer; 0 ends it. */
   slowDown(ms: number): void
   /** The next `times` operations of this kind on paths that begin with `prefix` fail. */

@@ -2,7 +2,7 @@
 
 import type { Log, LogFields, LogLevel } from '../../ports/log.ts'
 
-export interface LogLine {
+interface LogLine {
   readonly level: LogLevel
   readonly message: string
   readonly fields: LogFields
