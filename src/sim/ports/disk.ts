@@ -77,6 +77,10 @@ class Platter implements SimDisk {
     return new MountedDisk(this, this.mounted)
   }
 
+  isMounted(mount: number): boolean {
+    return mount === this.mounted
+  }
+
   crash(crash: Crash): void {
     this.mounted++
     this.locks.clear()
@@ -259,7 +263,8 @@ class MountedFile implements DiskFile {
     const bytes = concatBytes(buffers)
     const write: UnfinishedWrite = { file: this.file, bytes, position }
     const { unfinished } = this.platter
-    unfinished.add(write)
+    // A process that is gone may still be running here; its writes must not reach the disk at the next crash.
+    if (this.platter.isMounted(this.mount)) unfinished.add(write)
     return this.operate(() => {
       unfinished.delete(write)
       assert(
