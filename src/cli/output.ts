@@ -55,6 +55,11 @@ export class Output {
     if (!this.options.stdout.write(bytes)) await once(this.options.stdout, 'drain')
   }
 
+  /** Short text that does not wait, such as a help page. */
+  print(text: string): void {
+    this.options.stdout.write(text)
+  }
+
   async line(text: string): Promise<void> {
     await this.write(`${text}\n`)
   }
@@ -71,6 +76,8 @@ export class Output {
     const table = new Table({
       head: [...head],
       style,
+      // No line between rows.
+      chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
       colAligns: head.map((_, i) =>
         rows.length > 0 && rows.every((row) => typeof row[i] === 'number') ? 'right' : 'left',
       ),

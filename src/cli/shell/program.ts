@@ -21,7 +21,10 @@ export const DEFAULT_SEEDS = '127.0.0.1:2921'
 export function buildProgram(
   version: string,
   context: (options: GlobalOptions) => CommandContext,
+  print: (text: string) => void,
 ): Command {
+  // Errors are worded by failure.ts, like all others.
+  const output = { writeOut: print, writeErr: () => {} }
   const program = new Command('eg-cli')
     .description('talk to an EastGuard cluster')
     .version(version, '-V, --version', 'print the version')
@@ -33,7 +36,7 @@ export function buildProgram(
     .helpCommand('help [command]', 'explain a command')
     .showSuggestionAfterError()
     .exitOverride()
-    .configureOutput({ writeErr: () => {} })
+    .configureOutput(output)
   const give = (): CommandContext => context(program.opts<GlobalOptions>())
   addTopicCommands(program, give)
   addClusterCommands(program, give)
@@ -42,9 +45,8 @@ export function buildProgram(
   addConsumeCommand(program, give)
   addPerfCommand(program, give)
   for (const command of program.commands) {
-    command.exitOverride().configureOutput({ writeErr: () => {} })
-    for (const child of command.commands)
-      child.exitOverride().configureOutput({ writeErr: () => {} })
+    command.exitOverride().configureOutput(output)
+    for (const child of command.commands) child.exitOverride().configureOutput(output)
   }
   return program
 }

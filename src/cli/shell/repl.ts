@@ -90,9 +90,13 @@ async function complete(
   const words = line.trimStart().split(/\s+/)
   const last = words.at(-1) ?? ''
   const command = words.length > 1 ? words[0] : undefined
-  const program = buildProgram(session.version, () => {
-    throw new UsageError('nothing runs here')
-  })
+  const program = buildProgram(
+    session.version,
+    () => {
+      throw new UsageError('nothing runs here')
+    },
+    () => {},
+  )
   const candidates = completions(program, command)
   const takesTopic = command !== undefined && command !== 'create-topic' && command !== 'help'
   if (takesTopic && !last.startsWith('-')) {

@@ -62,17 +62,21 @@ export async function runCommand(
 ): Promise<number> {
   // Until the words are parsed nobody knows for sure; an error in them should still come out as asked.
   let out = words.includes('--json') ? session.out.withJson() : session.out
-  const program = buildProgram(session.version, (globals) => {
-    if (globals.json === true) out = session.out.withJson()
-    const seeds = globals.seeds ?? session.seeds ?? DEFAULT_SEEDS
-    return {
-      out,
-      client: clients.get(seeds),
-      signal: options.signal,
-      stdin: options.stdin,
-      confirm: session.confirm,
-    }
-  })
+  const program = buildProgram(
+    session.version,
+    (globals) => {
+      if (globals.json === true) out = session.out.withJson()
+      const seeds = globals.seeds ?? session.seeds ?? DEFAULT_SEEDS
+      return {
+        out,
+        client: clients.get(seeds),
+        signal: options.signal,
+        stdin: options.stdin,
+        confirm: session.confirm,
+      }
+    },
+    (text) => session.out.print(text),
+  )
   try {
     await program.parseAsync([...words], { from: 'user' })
     return EXIT_OK

@@ -1,0 +1,161 @@
+// A client without a cluster: topics are names, records are kept in one array per topic. Just enough to hear what a
+// command asks for and to see what it makes of the answer.
+
+import { EastGuardError } from '../../src/base/errors.ts'
+import type {
+  Admin,
+  Client,
+  Consumer,
+  ConsumerBatch,
+  ConsumerOptions,
+  ConsumerRecord,
+  CreateTopicOptions,
+  Producer,
+  ProducerRecord,
+  RecordPlace,
+} from '../../src/client/api.ts'
+import { topicId } from '../../src/model/ids.ts'
+import type { TopicView } from '../../src/model/metadata.ts'
+import { POLICY_DEFAULTS } from '../../src/model/policy.ts'
+
+function unknown(name: string): EastGuardError {
+  return new EastGuardError('UNKNOWN_TOPIC', `there is no topic ${name}`)
+}
+
+export class FakeClient implements Client {
+  readonly topics: Map<string, TopicView> = new Map()
+  readonly records: Map<string, ConsumerRecord[]> = new Map()
+  readonly created: CreateTopicOptions[] = []
+  readonly consumed: ConsumerOptions[] = []
+  closed = 0
+
+  producer(): Producer {
+    const store = (record: ProducerRecord): RecordPlace => {
+      const list = this.records.get(record.topic)
+      if (list === undefined) throw unknown(record.topic)
+      const bytes = (data: string | Uint8Array | null | undefined): Uint8Array | null =>
+        data === null || data === undefined ? null : Buffer.from(data)
+      list.push({
+        topic: record.topic,
+        partition: 0,
+        offset: list.length,
+        timestamp: 1_700_000_000_000,
+        key: bytes(record.key),
+        value: bytes(record.value),
+        headers: [],
+      })
+      return { partition: 0, offset: list.length - 1, timestamp: 1_700_000_000_000 }
+    }
+    return {
+      send: async (record) => store(record),
+      sendBatch: async (records) => records.map(store),
+      flush: async () => {},
+      close: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    }
+  }
+
+  consumer(options: ConsumerOptions): Consumer {
+    this.consumed.push(options)
+    const records = this.records
+    let close = (): void => {}
+    const closed = new Promise<void>((resolve) => {
+      close = resolve
+    })
+    async function* batches(): AsyncGenerator<ConsumerBatch> {
+      const list = records.get(options.topic)
+      if (list === undefined) throw unknown(options.topic)
+      for (let at = 0; at < list.length; at += 2) {
+        const part = list.slice(at, at + 2)
+        const nextOffset = at + part.length
+        yield {
+          topic: options.topic,
+          partition: 0,
+          records: part,
+          nextOffset,
+          highWatermark: list.length,
+        }
+      }
+      if (options.stopAtEnd !== true) await closed
+    }
+    return {
+      batches,
+      async *[Symbol.asyncIterator]() {
+        for await (const batch of batches()) yield* batch.records
+      },
+      pause: () => {},
+      resume: () => {},
+      seek: () => {},
+      position: () => undefined,
+      partitions: () => [0],
+      close: async () => close(),
+      [Symbol.asyncDispose]: async () => close(),
+    }
+  }
+
+  admin(): Admin {
+    const find = (name: string): TopicView => {
+      const topic = this.topics.get(name)
+      if (topic === undefined) throw unknown(name)
+      return topic
+    }
+    return {
+      createTopic: async (name, options = {}) => {
+        this.created.push(options)
+        const topic = makeTopic(name, options)
+        this.topics.set(name, topic)
+        this.records.set(name, [])
+        return topic
+      },
+      deleteTopic: async (name) => {
+        find(name)
+        this.topics.delete(name)
+      },
+      alterTopic: async (name, changes) => {
+        const topic = find(name)
+        const altered = { ...topic, policy: { ...topic.policy, ...changes } }
+        this.topics.set(name, altered)
+        return altered
+      },
+      addPartitions: async (name, partitions) => {
+        const topic = find(name)
+        return { ...topic, policy: { ...topic.policy, partitions } }
+      },
+      describeTopic: async (name) => find(name),
+      describeTopics: async () => [...this.topics.values()],
+      listTopics: async () => [...this.topics.keys()].toSorted(),
+      describeCluster: async () => ({
+        clusterId: '00',
+        nodeId: '01',
+        brokerVersion: '1',
+        brokers: [],
+        topics: this.topics.size,
+        ranges: 0,
+        segments: 0,
+        bytes: 0,
+      }),
+      listOffsets: async (name) => [
+        { partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 },
+      ],
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed++
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+function makeTopic(name: string, options: CreateTopicOptions): TopicView {
+  return {
+    name,
+    topicId: topicId('0123456789abcdef0123456789abcdef'),
+    policy: { ...POLICY_DEFAULTS, replicationFactor: 1, minInsyncReplicas: 1, ...options.policy },
+    createdAtMs: 1_700_000_000_000,
+    version: 1,
+    ranges: [],
+    logStartOffsets: [0],
+  }
+}
