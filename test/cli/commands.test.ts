@@ -115,7 +115,7 @@ test('--json gives bytes that are not UTF-8 as base64, and records cannot steer 
   const values = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   assert.equal(values[0]?.['value_base64'], '/w==')
   assert.equal(values[1]?.['value'], '\u001b[')
-  assert.doesNotMatch((await rig.run(['consume', 't'])).out, /\u001b/)
+  assert.ok(!(await rig.run(['consume', 't'])).out.includes('\u001b'))
 })
 
 test('a count ends the command, and one that is not reached fails', async () => {

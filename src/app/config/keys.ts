@@ -199,7 +199,7 @@ export const KEYS = {
     kind: 'size',
     default: '64MiB',
     least: 1_048_576,
-    most: 4_294_967_296,
+    most: 1_073_741_824,
     section: 'Write-ahead log',
     what: 'The size of one file of the write-ahead log. Files are taken from the disk whole and used again.',
     raising: 'changes files less often; each takes longer to prepare and holds more disk',

@@ -6,6 +6,7 @@ import { EastGuardError } from '../../base/errors.ts'
 import { type Output, showBytesCount } from '../output.ts'
 
 type Inspected = Awaited<ReturnType<typeof inspectFile>>
+type Log = Extract<Inspected, { kind: 'log' }>['log']
 type Segment = Extract<Inspected, { kind: 'segment' }>['segment']
 
 const BLOCKS_SHOWN = 20
@@ -19,6 +20,10 @@ export function addInspectCommand(program: Command, output: () => Output): void 
     .action(async (path: string, options: { readonly digest?: true }) => {
       const found = await inspectFile(path, options.digest === true)
       if (found.kind === 'unreadable') throw damaged(path, found.fault)
+      if (found.kind === 'log') {
+        await showLog(output(), path, found.log)
+        return
+      }
       await showSegment(output(), path, found.segment)
       if (found.segment.fault !== undefined) throw damaged(path, found.segment.fault)
     })
@@ -62,5 +67,43 @@ async function showSegment(out: Output, path: string, segment: Segment): Promise
   }
   if (segment.blocks.length > BLOCKS_SHOWN) {
     await out.line(`and ${segment.blocks.length - BLOCKS_SHOWN} blocks more`)
+  }
+}
+
+async function showLog(out: Output, path: string, log: Log): Promise<void> {
+  const records = log.runs.reduce((sum, run) => sum + run.endLsn - run.firstLsn, 0)
+  if (out.json) {
+    await out.document({
+      file: path,
+      kind: 'log',
+      node_id: log.nodeId,
+      boot_count: log.bootCount,
+      generation: log.generation,
+      sequence: log.sequence,
+      file_bytes: log.fileBytes,
+      groups: log.groups,
+      records,
+      runs: log.runs.map(({ position, firstLsn, endLsn }) => ({
+        position,
+        first_lsn: firstLsn,
+        end_lsn: endLsn,
+      })),
+    })
+    return
+  }
+  await out.line(
+    `log file ${log.sequence}, generation ${log.generation}, of node ${log.nodeId}, boot ${log.bootCount}`,
+  )
+  await out.line(
+    `${records} records in ${log.groups} groups; file ${showBytesCount(log.fileBytes)}`,
+  )
+  await out.table(
+    ['position', 'first LSN', 'end LSN'],
+    log.runs.map(({ position, firstLsn, endLsn }) => [position, firstLsn, endLsn]),
+  )
+  if (log.runs.length > 1) {
+    await out.line(
+      'between these runs something cannot be read: the torn end of the last group, or damage. The broker decides with all files at hand.',
+    )
   }
 }
