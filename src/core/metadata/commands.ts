@@ -145,7 +145,7 @@ export type CommandKind = Command['kind']
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>
 
 /** What a successful command of each kind answers. */
-export interface Answers {
+interface Answers {
   CreateTopic: { readonly topic: Topic; readonly outcome: 'created' | 'existing' }
   DeleteTopic: { readonly topic: Topic }
   AlterTopic: { readonly topic: Topic }

@@ -11,7 +11,7 @@ export function requireTiles(topic: Topic): void {
 }
 
 /** Active ranges tile [0, P) exactly [I9]. */
-export function tilingFault(topic: Topic): string | undefined {
+function tilingFault(topic: Topic): string | undefined {
   let at = 0
   for (const range of topic.active) {
     if (range.firstPartition !== at) return `range ${range.range} begins elsewhere than ${at}`
@@ -23,7 +23,7 @@ export function tilingFault(topic: Topic): string | undefined {
     : `the active ranges end at ${at} of ${topic.policy.partitions}`
 }
 
-export function topicFault(topic: Topic): string | undefined {
+function topicFault(topic: Topic): string | undefined {
   if (topic.logStartOffsets.length !== topic.policy.partitions) {
     return `${topic.logStartOffsets.length} log starts for ${topic.policy.partitions} partitions`
   }

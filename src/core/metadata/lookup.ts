@@ -2,7 +2,6 @@
 // is a walk back along the lineage: while an offset lies before a range's first segment, it is the parent holding the
 // partition that has it [I11]. Readers do not notice.
 
-import type { NodeId } from '../../model/ids.ts'
 import type { Range, Segment, Topic } from './types.ts'
 
 /** A segment from one partition's point of view. */
@@ -98,11 +97,6 @@ function parentOf(topic: Topic, range: Range, partition: number): Range | undefi
     if (partition >= parent.firstPartition && partition < parent.endPartition) return parent
   }
   return undefined
-}
-
-/** True when the broker is to hold data of this segment. */
-export function holds(segment: Segment, node: NodeId): boolean {
-  return segment.replicas.includes(node)
 }
 
 /** How many of 0 .. length-1 come before the first for which `before` is false: binary search. */

@@ -14,7 +14,7 @@ import { addPartitions, alterTopic, createTopic, deleteTopic } from './topics.ts
 import type { MetadataState, Topic } from './types.ts'
 
 /** Ids of one block at most: enough for any broker, and 2^53 lasts for nine billion of them. */
-export const PRODUCER_IDS_MAX = 1_000_000
+const PRODUCER_IDS_MAX = 1_000_000
 /** 0 is what an unset field looks like, so it is nobody's id. */
 const FIRST_PRODUCER_ID = 1
 

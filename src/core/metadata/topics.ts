@@ -155,7 +155,7 @@ export function protectedFault(topic: Topic, what: string): Refusal | undefined 
   })
 }
 
-export function samePolicy(a: TopicPolicy, b: TopicPolicy): boolean {
+function samePolicy(a: TopicPolicy, b: TopicPolicy): boolean {
   const keys = Object.keys(a) as (keyof TopicPolicy)[]
   return keys.every((key) => a[key] === b[key])
 }

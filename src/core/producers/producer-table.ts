@@ -24,7 +24,7 @@ export const WINDOW_STRIDE = 3
 const PENDING_STRIDE = 5
 const NO_EPOCH = -1
 /** A partition remembers so many producers; then the one idle for longest leaves, as if it had expired. */
-export const PRODUCERS_MAX = 100_000
+const PRODUCERS_MAX = 100_000
 
 export interface Producer {
   readonly id: number

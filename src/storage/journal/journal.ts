@@ -45,13 +45,13 @@ export interface JournalOptions {
   onFailed(error: Error): void
 }
 
-export interface JournalRecord {
+interface JournalRecord {
   readonly position: number
   readonly bytes: Uint8Array
 }
 
 /** What a shard had when the journal was opened. */
-export interface RecoveredShard {
+interface RecoveredShard {
   readonly snapshot: Uint8Array | undefined
   /** In order; all that the snapshot does not cover. */
   readonly records: readonly JournalRecord[]
