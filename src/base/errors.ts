@@ -252,6 +252,12 @@ export const ERRORS = {
     meaning: 'bytes could not be decoded',
     hint: 'they were damaged, or a codec is missing',
   },
+  BUFFER_FULL: {
+    number: 107,
+    retriable: true,
+    meaning: "too many records wait for the producer's buffer",
+    hint: 'await send() more often, or raise bufferBytes',
+  },
   // The broker's own: start-up and configuration.
   INVALID_CONFIG: {
     number: 120,

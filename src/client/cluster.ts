@@ -1,0 +1,189 @@
+// The brokers that this client knows, and who leads what. Callers ask for "any broker" or for a topic's route; both are
+// found through the seeds, kept, and looked up again when a broker's answer shows that they are out of date.
+//
+// Retrying lives here for everything that is not produce or consume: those two know better what a retry may do.
+
+import { EastGuardError } from '../base/errors.ts'
+import type { BrokerView, TopicView } from '../model/metadata.ts'
+import type { Address } from '../ports/streams.ts'
+import { describeCluster } from '../wire/native/describe-cluster.ts'
+import { describeTopics } from '../wire/native/describe-topics.ts'
+import type { Message } from '../wire/native/message.ts'
+import { BrokerConnection, type ClusterIdentity, type ConnectionSettings } from './connection.ts'
+import type { ClientPorts } from './ports.ts'
+import { aborted, Backoff, type Deadline, pause, within } from './timing.ts'
+
+export interface ClusterSettings extends ConnectionSettings {
+  readonly seeds: readonly Address[]
+  readonly requestTimeoutMs: number
+}
+
+/** A topic as it was when looked up. */
+export interface TopicRoute {
+  readonly view: TopicView
+  readonly loadedAtMs: number
+  /** The leader of each partition, by partition; undefined: ask any broker. */
+  readonly leaders: readonly (Address | undefined)[]
+}
+
+/** A route older than this is looked up again before it is used: partitions may have been added. */
+const ROUTE_AGE_MS_MAX = 60_000
+
+export class Cluster {
+  readonly ports: ClientPorts
+  readonly settings: ClusterSettings
+  private readonly identity: ClusterIdentity = { clusterId: undefined }
+  private readonly connections = new Map<string, BrokerConnection>()
+  private readonly routes = new Map<string, TopicRoute>()
+  private readonly lookups = new Map<string, Promise<TopicRoute>>()
+  private seed = 0
+  private closed = false
+
+  constructor(ports: ClientPorts, settings: ClusterSettings) {
+    this.ports = ports
+    this.settings = settings
+  }
+
+  /** The broker at an address; without one, whichever seed last worked. */
+  at(address: Address | undefined): BrokerConnection {
+    const known = address ?? this.seedAddress()
+    const name = `${known.host}:${known.port}`
+    let connection = this.connections.get(name)
+    if (connection === undefined) {
+      connection = new BrokerConnection(known, this.ports, this.settings, this.identity)
+      if (this.closed) connection.close()
+      this.connections.set(name, connection)
+    }
+    return connection
+  }
+
+  /** Asks any broker, again and again while that may help, until the deadline. */
+  async call<Request, Response>(
+    what: string,
+    message: Message<Request, Response>,
+    request: Request,
+    deadline: Deadline,
+    address?: Address,
+  ): Promise<Response> {
+    const { clock, random } = this.ports
+    const backoff = new Backoff(random, this.settings.backoffMs, this.settings.backoffMaxMs)
+    let to = address
+    for (;;) {
+      if (deadline.signal?.aborted === true) throw aborted(deadline.signal, what)
+      const leftMs = deadline.atMs - clock.monotonic()
+      const asked = this.seed
+      try {
+        return await this.at(to).request(message, request, Math.max(1, leftMs), deadline.signal)
+      } catch (error) {
+        if (!(error instanceof EastGuardError) || !error.retriable) throw error
+        if (error.code === 'NOT_LEADER') to = addressIn(error) ?? to
+        if (error.code === 'CONNECTION_FAILED') {
+          if (to === undefined) this.nextSeed(asked)
+          to = undefined
+        }
+        const restMs = backoff.next()
+        if (clock.monotonic() + restMs >= deadline.atMs) throw outOfTime(what, error)
+        await pause(clock, restMs, deadline.signal)
+      }
+    }
+  }
+
+  /** The topic by name, looked up when it is not known, old, or `newerThan` what is known. Rejects with UNKNOWN_TOPIC. */
+  async route(topic: string, deadline: Deadline, newerThan?: TopicRoute): Promise<TopicRoute> {
+    const known = this.routeIfKnown(topic)
+    if (known !== undefined && known !== newerThan) return known
+    return within(this.ports.clock, deadline, `looking up topic ${topic}`, this.lookUp(topic))
+  }
+
+  /** The route when it is at hand and fresh. */
+  routeIfKnown(topic: string): TopicRoute | undefined {
+    const route = this.routes.get(topic)
+    if (route === undefined) return undefined
+    return this.ports.clock.monotonic() - route.loadedAtMs < ROUTE_AGE_MS_MAX ? route : undefined
+  }
+
+  /** A broker's answer shows that this route is out of date. */
+  forgetRoute(route: TopicRoute): void {
+    if (this.routes.get(route.view.name) === route) this.routes.delete(route.view.name)
+  }
+
+  close(): void {
+    this.closed = true
+    for (const connection of this.connections.values()) connection.close()
+  }
+
+  private seedAddress(): Address {
+    const { seeds } = this.settings
+    return seeds[this.seed % seeds.length] as Address
+  }
+
+  private nextSeed(asked: number): void {
+    // Only the first of many failures moves on, or two seeds would be passed over for one.
+    if (this.seed === asked) this.seed++
+  }
+
+  private lookUp(topic: string): Promise<TopicRoute> {
+    const running = this.lookups.get(topic)
+    if (running !== undefined) return running
+    const lookup = this.load(topic).finally(() => this.lookups.delete(topic))
+    this.lookups.set(topic, lookup)
+    return lookup
+  }
+
+  private async load(topic: string): Promise<TopicRoute> {
+    const { clock } = this.ports
+    const deadline: Deadline = {
+      atMs: clock.monotonic() + this.settings.requestTimeoutMs,
+      signal: undefined,
+    }
+    const what = `looking up topic ${topic}`
+    const [topics, cluster] = await Promise.all([
+      this.call(what, describeTopics, { names: [topic], brief: true }, deadline),
+      this.call(what, describeCluster, {}, deadline),
+    ])
+    const description = topics.topics[0]
+    if (description === undefined || 'error' in description) {
+      this.routes.delete(topic)
+      throw description === undefined
+        ? new EastGuardError('UNKNOWN_TOPIC', `there is no topic '${topic}'`)
+        : new EastGuardError(description.error, description.message)
+    }
+    const view = description.topic
+    const route = {
+      view,
+      loadedAtMs: clock.monotonic(),
+      leaders: leadersOf(view, cluster.brokers),
+    }
+    this.routes.set(topic, route)
+    return route
+  }
+}
+
+function leadersOf(view: TopicView, brokers: readonly BrokerView[]): (Address | undefined)[] {
+  const leaders: (Address | undefined)[] = Array.from({ length: view.policy.partitions })
+  for (const range of view.ranges) {
+    if (range.state !== 'active') continue
+    const leader = range.segments.at(-1)?.replicas[0]
+    const broker = brokers.find((b) => b.nodeId === leader)
+    if (broker === undefined) continue
+    const address = { host: broker.host, port: broker.clientPort }
+    for (let p = range.firstPartition; p < range.endPartition; p++) leaders[p] = address
+  }
+  return leaders
+}
+
+/** Where a NOT_LEADER answer points to. */
+export function addressIn(error: EastGuardError): Address | undefined {
+  const { host, port } = error.detail
+  return typeof host === 'string' && typeof port === 'number' ? { host, port } : undefined
+}
+
+function outOfTime(what: string, last: EastGuardError): EastGuardError {
+  if (last.code === 'TIMEOUT') return last
+  // The last failure says more than "too late" does, and it is retriable for whoever has more time.
+  return new EastGuardError(last.code, `${what} failed for as long as was allowed: ${last.message}`, {
+    cause: last,
+    hint: last.hint,
+    detail: last.detail,
+  })
+}

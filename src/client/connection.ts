@@ -1,0 +1,433 @@
+// One connection to one broker, shared by everybody: opened by the first call, many calls in flight, answers matched by
+// request id, opened again by the first call after a loss.
+//
+//    idle ──call──> opening ──hello──> ready ──lost──> idle
+//      ^   (pause)     │ failed
+//      └───────────────┘
+//
+// A call is tried once here; who may try again, and when, is decided above. What matters for that is told with every
+// failure: `maybeArrived` is false when not one byte of the request was written. All calls written in one turn leave in one
+// system call (ports/streams.ts). Time-outs are kept by one timer at the earliest deadline, not by one per call.
+
+import { putU32 } from '../base/bytes.ts'
+import { EastGuardError } from '../base/errors.ts'
+import { Fifo } from '../base/fifo.ts'
+import { FRAME_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX } from '../model/limits.ts'
+import type { Timer } from '../ports/clock.ts'
+import type { Address, Connection as Stream } from '../ports/streams.ts'
+import { FrameReader } from '../wire/native/frame-reader.ts'
+import { operationOf, readResponse, requestFrame, requestIdOf } from '../wire/native/header.ts'
+import { type HelloResponse, hello } from '../wire/native/hello.ts'
+import type { Message } from '../wire/native/message.ts'
+import { OPERATION, VERSION_MAX, VERSION_MIN } from '../wire/native/operations.ts'
+import type { ClientPorts } from './ports.ts'
+import { aborted, Backoff } from './timing.ts'
+
+/** What becomes of one request: exactly one of the two is called, once. */
+export interface Reply {
+  /** The response, header included: its decoder throws when it is an error. */
+  answered(payload: Uint8Array): void
+  failed(error: EastGuardError, maybeArrived: boolean): void
+}
+
+/** What comes of a stream after its opening was answered: any number of `pushed`, then at most one `lost`. */
+export interface StreamHandler {
+  pushed(payload: Uint8Array): void
+  lost(error: EastGuardError): void
+}
+
+export interface ConnectionSettings {
+  readonly clientName: string
+  readonly connectTimeoutMs: number
+  readonly backoffMs: number
+  readonly backoffMaxMs: number
+}
+
+/** The cluster that the first answer named: brokers of another are refused from then on. */
+export interface ClusterIdentity {
+  clusterId: string | undefined
+}
+
+interface Call {
+  readonly requestId: number
+  readonly frame: readonly Uint8Array[]
+  readonly reply: Reply
+  readonly deadlineMs: number
+  readonly onWritten: (() => void) | undefined
+  written: boolean
+}
+
+/** Calls that wait for the connection or for room on it. */
+const WAITING_MAX = 2 * REQUESTS_IN_FLIGHT_MAX
+/** Deadlines are looked at no more often than this. */
+const SWEEP_MS_LEAST = 5
+const HELLO_REQUEST_ID = 0
+const FIRST_REQUEST_ID = 1
+/** Where a frame has its request id: behind length, operation and version. */
+const REQUEST_ID_AT = 6
+
+export class BrokerConnection {
+  readonly address: Address
+  /** What the broker said in its last hello. */
+  welcome: HelloResponse | undefined
+  private readonly ports: ClientPorts
+  private readonly settings: ConnectionSettings
+  private readonly cluster: ClusterIdentity
+  private readonly backoff: Backoff
+  private state: 'idle' | 'pausing' | 'opening' | 'ready' | 'closed' = 'idle'
+  private stream: Stream | undefined
+  private nextRequestId = FIRST_REQUEST_ID
+  /** Every call without an outcome, written or not. */
+  private readonly calls = new Map<number, Call>()
+  private readonly waiting = new Fifo<Call>(WAITING_MAX)
+  private readonly streams = new Map<number, StreamHandler>()
+  private written = 0
+  private inFlightMax = REQUESTS_IN_FLIGHT_MAX
+  private choked = false
+  private notBeforeMs = 0
+  private pauseTimer: Timer | undefined
+  private sweepTimer: Timer | undefined
+  private sweepAtMs = Infinity
+  private readonly opening = new AbortController()
+
+  constructor(
+    address: Address,
+    ports: ClientPorts,
+    settings: ConnectionSettings,
+    cluster: ClusterIdentity,
+  ) {
+    this.address = address
+    this.ports = ports
+    this.settings = settings
+    this.cluster = cluster
+    this.backoff = new Backoff(ports.random, settings.backoffMs, settings.backoffMaxMs)
+  }
+
+  get name(): string {
+    return `${this.address.host}:${this.address.port}`
+  }
+
+  get ready(): boolean {
+    return this.state === 'ready'
+  }
+
+  /**
+   * Sends a frame (in one or several buffers, which must not change until the outcome); its request id is set here, and
+   * returned. With `onWritten` no answer is expected: that is called instead, and `reply` only on failure.
+   */
+  call(
+    frame: readonly Uint8Array[],
+    timeoutMs: number,
+    reply: Reply,
+    onWritten?: () => void,
+  ): number {
+    const requestId = this.nextRequestId
+    this.nextRequestId = requestId === 0xffff_ffff ? FIRST_REQUEST_ID : requestId + 1
+    const deadlineMs = this.ports.clock.monotonic() + timeoutMs
+    putU32(frame[0] as Uint8Array, REQUEST_ID_AT, requestId)
+    const call: Call = { requestId, frame, reply, deadlineMs, onWritten, written: false }
+    if (this.state === 'closed') {
+      reply.failed(closed(this.name), false)
+      return requestId
+    }
+    this.calls.set(requestId, call)
+    this.sweepBy(deadlineMs)
+    if (this.state === 'ready' && this.waiting.size === 0 && this.hasRoom()) this.write(call)
+    else if (!this.waiting.push(call)) {
+      this.calls.delete(requestId)
+      const message = `${this.waiting.limit} requests wait for ${this.name}`
+      reply.failed(new EastGuardError('TOO_MANY_REQUESTS', message), false)
+    } else if (this.state === 'idle') this.openSoon()
+    return requestId
+  }
+
+  /** `call` as a promise of the decoded answer. */
+  request<Request, Response>(
+    message: Message<Request, Response>,
+    request: Request,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(aborted(signal, 'a request'))
+        return
+      }
+      const settle = (): void => signal?.removeEventListener('abort', onAbort)
+      const onAbort = (): void => {
+        this.forget(requestId)
+        if (signal !== undefined) reject(aborted(signal, 'a request'))
+      }
+      const frame = requestFrame(message, VERSION_MAX, 0, request)
+      const requestId = this.call([frame], timeoutMs, {
+        answered: (payload) => {
+          settle()
+          try {
+            resolve(readResponse(message, payload))
+          } catch (error) {
+            reject(error instanceof Error ? error : new Error(String(error)))
+          }
+        },
+        failed: (error) => {
+          settle()
+          reject(error)
+        },
+      })
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** For what has no answer and belongs to an earlier request: sent when the connection is there, else dropped. */
+  tell(frame: Uint8Array): void {
+    if (this.state === 'ready' && this.stream !== undefined && !this.stream.write([frame])) {
+      this.choked = true
+    }
+  }
+
+  /** From now on pushes under this request id go to `handler`; call it beside the `call` that opens the stream. */
+  attach(requestId: number, handler: StreamHandler): void {
+    this.streams.set(requestId, handler)
+  }
+
+  detach(requestId: number): void {
+    this.streams.delete(requestId)
+  }
+
+  /** The outcome of a call no longer matters; it may still happen. */
+  forget(requestId: number): void {
+    const call = this.calls.get(requestId)
+    if (call === undefined) return
+    this.calls.delete(requestId)
+    if (call.written) this.written--
+    this.stopSweepingWhenIdle()
+  }
+
+  /** Closes now; whatever waits fails with CLOSED. */
+  close(): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.opening.abort()
+    this.pauseTimer?.cancel()
+    const { stream } = this
+    this.stream = undefined
+    this.failEverything(closed(this.name))
+    stream?.end()
+  }
+
+  private hasRoom(): boolean {
+    return !this.choked && this.written < this.inFlightMax
+  }
+
+  private write(call: Call): void {
+    const { stream } = this
+    if (stream === undefined) return
+    call.written = true
+    if (!stream.write(call.frame)) this.choked = true
+    if (call.onWritten === undefined) {
+      this.written++
+      return
+    }
+    this.calls.delete(call.requestId)
+    this.stopSweepingWhenIdle()
+    call.onWritten()
+  }
+
+  private writeWaiting(): void {
+    while (this.state === 'ready' && this.hasRoom()) {
+      const call = this.waiting.shift()
+      if (call === undefined) return
+      // Calls that were given up leave the map, not the queue.
+      if (this.calls.has(call.requestId)) this.write(call)
+    }
+  }
+
+  private openSoon(): void {
+    const pauseMs = this.notBeforeMs - this.ports.clock.monotonic()
+    if (pauseMs <= 0) {
+      this.open()
+      return
+    }
+    this.state = 'pausing'
+    this.pauseTimer = this.ports.clock.after(pauseMs, () => this.open())
+  }
+
+  private open(): void {
+    this.state = 'opening'
+    const { connectTimeoutMs } = this.settings
+    const options = { timeoutMs: connectTimeoutMs, signal: this.opening.signal }
+    this.ports.streams.connect(this.address, options).then(
+      (stream) => this.greet(stream),
+      (cause: unknown) => this.openFailed(cause),
+    )
+  }
+
+  /** The byte stream is there: say hello, and hand it over to `read` for good. */
+  private greet(stream: Stream): void {
+    if (this.state === 'closed') {
+      stream.destroy()
+      return
+    }
+    this.stream = stream
+    const frames = new FrameReader(FRAME_BYTES_MAX)
+    stream.handle({
+      onData: (chunk) => {
+        if (this.stream === stream) this.read(stream, frames, chunk)
+      },
+      onDrain: () => {
+        this.choked = false
+        this.writeWaiting()
+      },
+      onClose: (error) => {
+        if (this.stream === stream) this.lose(error)
+      },
+    })
+    this.sayHello(stream)
+  }
+
+  private sayHello(stream: Stream): void {
+    const deadlineMs = this.ports.clock.monotonic() + this.settings.connectTimeoutMs
+    const frame = requestFrame(hello, VERSION_MIN, HELLO_REQUEST_ID, {
+      versionMin: VERSION_MIN,
+      versionMax: VERSION_MAX,
+      clientName: this.settings.clientName,
+      clusterId: this.cluster.clusterId ?? '',
+    })
+    const reply: Reply = {
+      answered: (payload) => this.welcomed(stream, payload),
+      failed: (error) => {
+        if (this.stream === stream) this.drop(stream, error)
+      },
+    }
+    const requestId = HELLO_REQUEST_ID
+    const call: Call = {
+      requestId,
+      frame: [frame],
+      reply,
+      deadlineMs,
+      onWritten: undefined,
+      written: false,
+    }
+    this.calls.set(requestId, call)
+    this.sweepBy(deadlineMs)
+    this.write(call)
+  }
+
+  private welcomed(stream: Stream, payload: Uint8Array): void {
+    // Throws what the broker refused the hello with; `read` drops the connection for it.
+    const welcome = readResponse(hello, payload)
+    const expected = this.cluster.clusterId
+    if (expected !== undefined && expected !== welcome.clusterId) {
+      const message = `${this.name} belongs to cluster ${welcome.clusterId}, not ${expected}`
+      this.drop(stream, new EastGuardError('CLUSTER_MISMATCH', message))
+      return
+    }
+    this.cluster.clusterId = welcome.clusterId
+    this.welcome = welcome
+    this.inFlightMax = Math.max(1, welcome.requestsInFlightMax)
+    this.state = 'ready'
+    this.backoff.reset()
+    this.writeWaiting()
+  }
+
+  private read(stream: Stream, frames: FrameReader, chunk: Uint8Array): void {
+    try {
+      frames.push(chunk, (frame) => this.dispatch(frame))
+    } catch (cause) {
+      const known = cause instanceof EastGuardError && this.state === 'opening'
+      const message = `${this.name} sent something that is not our protocol`
+      this.drop(stream, known ? cause : new EastGuardError('CONNECTION_LOST', message, { cause }))
+    }
+    this.writeWaiting()
+  }
+
+  private dispatch(frame: Uint8Array): void {
+    const requestId = requestIdOf(frame)
+    if (operationOf(frame) === OPERATION.CONSUME_DATA) {
+      this.streams.get(requestId)?.pushed(frame)
+      return
+    }
+    const call = this.calls.get(requestId)
+    if (call === undefined) return
+    this.calls.delete(requestId)
+    this.written--
+    this.stopSweepingWhenIdle()
+    call.reply.answered(frame)
+  }
+
+  private openFailed(cause: unknown): void {
+    if (this.state === 'closed') return
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const message = `no connection to ${this.name}: ${why}`
+    this.restAfter(new EastGuardError('CONNECTION_FAILED', message, { cause }))
+  }
+
+  private lose(cause: Error | undefined): void {
+    const why = cause === undefined ? 'the broker closed it' : cause.message
+    const message = `the connection to ${this.name} was lost: ${why}`
+    const code = this.state === 'ready' ? 'CONNECTION_LOST' : 'CONNECTION_FAILED'
+    this.restAfter(new EastGuardError(code, message, { cause }))
+  }
+
+  private drop(stream: Stream, error: EastGuardError): void {
+    stream.destroy()
+    if (this.stream === stream) this.restAfter(error)
+  }
+
+  private restAfter(error: EastGuardError): void {
+    this.stream = undefined
+    this.choked = false
+    this.state = 'idle'
+    this.notBeforeMs = this.ports.clock.monotonic() + this.backoff.next()
+    this.ports.log.debug(error.message, { code: error.code })
+    this.failEverything(error)
+  }
+
+  private failEverything(error: EastGuardError): void {
+    const calls = [...this.calls.values()]
+    const streams = [...this.streams.values()]
+    this.calls.clear()
+    this.streams.clear()
+    while (this.waiting.shift() !== undefined) continue
+    this.written = 0
+    this.stopSweepingWhenIdle()
+    for (const call of calls) call.reply.failed(error, call.written)
+    for (const handler of streams) handler.lost(error)
+  }
+
+  private sweepBy(deadlineMs: number): void {
+    if (deadlineMs >= this.sweepAtMs) return
+    this.sweepTimer?.cancel()
+    this.sweepAtMs = deadlineMs
+    const inMs = Math.max(SWEEP_MS_LEAST, deadlineMs - this.ports.clock.monotonic())
+    this.sweepTimer = this.ports.clock.after(inMs, () => this.sweep())
+  }
+
+  private stopSweepingWhenIdle(): void {
+    if (this.calls.size > 0) return
+    this.sweepTimer?.cancel()
+    this.sweepTimer = undefined
+    this.sweepAtMs = Infinity
+  }
+
+  private sweep(): void {
+    this.sweepTimer = undefined
+    this.sweepAtMs = Infinity
+    const now = this.ports.clock.monotonic()
+    let next = Infinity
+    const late: Call[] = []
+    for (const call of this.calls.values()) {
+      if (call.deadlineMs <= now) late.push(call)
+      else if (call.deadlineMs < next) next = call.deadlineMs
+    }
+    for (const call of late) this.forget(call.requestId)
+    if (next !== Infinity) this.sweepBy(next)
+    for (const call of late) {
+      const message = `${this.name} did not answer in time`
+      call.reply.failed(new EastGuardError('TIMEOUT', message), call.written)
+    }
+  }
+}
+
+function closed(name: string): EastGuardError {
+  return new EastGuardError('CLOSED', `the connection to ${name} is closed`)
+}

@@ -1,0 +1,131 @@
+// A record from send() to its outcome. The same object waits for room, waits for the topic to be looked up, and then
+// stands in its batch for whoever holds the promise; once its bytes are in a batch it lets go of key and value.
+
+import { EastGuardError } from '../../base/errors.ts'
+import type { RecordHeaderBytes } from '../../model/batch/encode.ts'
+import type { RecordPlace } from '../api.ts'
+import type { Completion } from './batch.ts'
+import type { Generation } from './generations.ts'
+
+export interface RecordBytes {
+  readonly topic: string
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+  readonly headers: readonly RecordHeaderBytes[]
+  readonly timestamp: number
+  /** As the caller chose it; undefined: by key, or any. */
+  readonly partition: number | undefined
+}
+
+const NO_HEADERS: readonly RecordHeaderBytes[] = []
+
+export class Outgoing implements Completion {
+  readonly topic: string
+  key: Uint8Array | null
+  value: Uint8Array | null
+  headers: readonly RecordHeaderBytes[]
+  readonly timestamp: number
+  readonly partition: number | undefined
+  readonly sizeBytes: number
+  readonly deadlineMs: number
+  readonly generation: Generation
+  /** Its bytes are in a batch: an abort no longer keeps it from being sent. */
+  batched = false
+  done = false
+  private unwatch: (() => void) | undefined
+  private readonly resolve: (place: RecordPlace) => void
+  private readonly reject: (error: EastGuardError) => void
+
+  constructor(
+    record: RecordBytes,
+    sizeBytes: number,
+    deadlineMs: number,
+    generation: Generation,
+    resolve: (place: RecordPlace) => void,
+    reject: (error: EastGuardError) => void,
+  ) {
+    this.topic = record.topic
+    this.key = record.key
+    this.value = record.value
+    this.headers = record.headers
+    this.timestamp = record.timestamp
+    this.partition = record.partition
+    this.sizeBytes = sizeBytes
+    this.deadlineMs = deadlineMs
+    this.generation = generation
+    this.resolve = resolve
+    this.reject = reject
+  }
+
+  letGo(): void {
+    this.batched = true
+    this.key = null
+    this.value = null
+    this.headers = NO_HEADERS
+  }
+
+  /** An abort ends the wait at once; whether the record is sent all the same depends on how far it has come. */
+  watch(signal: AbortSignal): void {
+    const onAbort = (): void => {
+      this.failed(
+        new EastGuardError('ABORTED', 'send was aborted by the caller', {
+          cause: signal.reason,
+          detail: { maybeStored: this.batched },
+        }),
+      )
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.unwatch = () => signal.removeEventListener('abort', onAbort)
+  }
+
+  stored(place: RecordPlace): void {
+    if (this.done) return
+    this.done = true
+    this.unwatch?.()
+    this.resolve(place)
+  }
+
+  failed(error: EastGuardError): void {
+    if (this.done) return
+    this.done = true
+    this.unwatch?.()
+    this.reject(error)
+  }
+}
+
+/** One promise for many records: resolves with all their places, or rejects with the first failure once all have settled. */
+export class Group {
+  private readonly places: RecordPlace[]
+  private left: number
+  private failure: EastGuardError | undefined
+  private readonly resolve: (places: readonly RecordPlace[]) => void
+  private readonly reject: (error: EastGuardError) => void
+
+  constructor(
+    count: number,
+    resolve: (places: readonly RecordPlace[]) => void,
+    reject: (error: EastGuardError) => void,
+  ) {
+    this.places = Array.from({ length: count })
+    this.left = count
+    this.resolve = resolve
+    this.reject = reject
+  }
+
+  stored(slot: number, place: RecordPlace): void {
+    this.places[slot] = place
+    this.countDown()
+  }
+
+  failed(error: EastGuardError): void {
+    this.failure ??= error
+    this.countDown()
+  }
+
+  private countDown(): void {
+    this.left--
+    if (this.left > 0) return
+    if (this.failure === undefined) this.resolve(this.places)
+    else this.reject(this.failure)
+  }
+}
