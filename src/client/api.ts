@@ -162,17 +162,21 @@ export interface PartitionOffset {
   readonly timestamp: number
 }
 
+export interface BrokerInfo extends BrokerView {
+  readonly version: string
+  readonly diskTotalBytes: number
+  readonly diskFreeBytes: number
+}
+
 export interface ClusterInfo {
   readonly clusterId: string
   /** The broker that answered. */
   readonly nodeId: string
   readonly brokerVersion: string
-  readonly brokers: readonly BrokerView[]
+  readonly brokers: readonly BrokerInfo[]
   readonly topics: number
   readonly ranges: number
   readonly segments: number
-  /** What the segments take on disk. */
-  readonly bytes: number
 }
 
 export interface Client extends AsyncDisposable {

@@ -64,6 +64,7 @@ export class Cluster {
     request: Request,
     deadline: Deadline,
     address?: Address,
+    onRetry?: () => void,
   ): Promise<Response> {
     const { clock, random } = this.ports
     const backoff = new Backoff(random, this.settings.backoffMs, this.settings.backoffMaxMs)
@@ -81,6 +82,7 @@ export class Cluster {
           if (to === undefined) this.nextSeed(asked)
           to = undefined
         }
+        onRetry?.()
         const restMs = backoff.next()
         if (clock.monotonic() + restMs >= deadline.atMs) throw outOfTime(what, error)
         await pause(clock, restMs, deadline.signal)
@@ -178,12 +180,16 @@ export function addressIn(error: EastGuardError): Address | undefined {
   return typeof host === 'string' && typeof port === 'number' ? { host, port } : undefined
 }
 
-function outOfTime(what: string, last: EastGuardError): EastGuardError {
+export function outOfTime(what: string, last: EastGuardError): EastGuardError {
   if (last.code === 'TIMEOUT') return last
   // The last failure says more than "too late" does, and it is retriable for whoever has more time.
-  return new EastGuardError(last.code, `${what} failed for as long as was allowed: ${last.message}`, {
-    cause: last,
-    hint: last.hint,
-    detail: last.detail,
-  })
+  return new EastGuardError(
+    last.code,
+    `${what} failed for as long as was allowed: ${last.message}`,
+    {
+      cause: last,
+      hint: last.hint,
+      detail: last.detail,
+    },
+  )
 }

@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander'
 import type { CommandContext } from '../context.ts'
-import { showBytesCount } from '../output.ts'
 
 export function addClusterCommands(program: Command, context: () => CommandContext): void {
   program
@@ -21,7 +20,6 @@ async function describeCluster({ out, client, signal }: CommandContext): Promise
       topics: info.topics,
       ranges: info.ranges,
       segments: info.segments,
-      bytes: info.bytes,
       brokers: info.brokers.map((broker) => ({
         node_id: broker.nodeId,
         node_number: broker.nodeNumber,
@@ -29,12 +27,15 @@ async function describeCluster({ out, client, signal }: CommandContext): Promise
         host: broker.host,
         client_port: broker.clientPort,
         alive: broker.alive,
+        version: broker.version,
+        disk_total_bytes: broker.diskTotalBytes,
+        disk_free_bytes: broker.diskFreeBytes,
       })),
     })
     return
   }
   await out.line(
-    `cluster ${info.clusterId}: ${info.topics} topics, ${info.ranges} ranges, ${info.segments} segments, ${showBytesCount(info.bytes)}`,
+    `cluster ${info.clusterId}: ${info.topics} topics, ${info.ranges} ranges, ${info.segments} segments`,
   )
   await out.table(
     ['node', 'name', 'address', 'alive', 'node id'],

@@ -11,8 +11,8 @@
 import { putI64, putU16, putU32 } from '../../base/bytes.ts'
 import type { Codec } from '../../base/codec.ts'
 import type { EastGuardError } from '../../base/errors.ts'
-import { NO_PRODUCER, setBatchCrc } from '../../model/batch/header.ts'
 import type { BatchBuilder } from '../../model/batch/encode.ts'
+import { NO_PRODUCER, setBatchCrc } from '../../model/batch/header.ts'
 import type { RecordPlace } from '../api.ts'
 import type { Generation } from './generations.ts'
 

@@ -3,7 +3,7 @@
 //
 //      open ──> sealed ──> in flight (up to 5) ──> stored
 //                 ^            │
-//              retries <───────┘ refused for now, or the answer was lost
+//              retries <───────┘ refused, or the answer was lost
 //
 // Order. A failure stops the line: nothing more is sent until all that is in flight has an outcome; then what failed goes
 // first, in its old order, and the rest follows. The leader takes only the sequence it expects next (PROTOCOLS §8), so

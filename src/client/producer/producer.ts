@@ -8,9 +8,9 @@
 // Three bounds hold memory: `bufferBytes` for all records that were taken and have no outcome, WAITING_MAX for those
 // that wait to be taken, and the window of each partition. Whoever is in a queue leaves it by its deadline.
 
+import { xxh32 } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { Fifo } from '../../base/fifo.ts'
-import { xxh32 } from '../../base/checksum.ts'
 import { BatchBuilder } from '../../model/batch/encode.ts'
 import { PRODUCER_WINDOW } from '../../model/limits.ts'
 import { partitionOf } from '../../model/partitioner.ts'
@@ -22,8 +22,13 @@ import { ProducerBatch } from './batch.ts'
 import { Generations } from './generations.ts'
 import { Group, Outgoing } from './outgoing.ts'
 import { PartitionQueue } from './partition-queue.ts'
-import { BATCH_OVERHEAD_BYTES, encodeRecord, type ProducerSettings, recordSize } from './settings.ts'
 import { type Lane, type ProducerTopic, Sender } from './sender.ts'
+import {
+  BATCH_OVERHEAD_BYTES,
+  encodeRecord,
+  type ProducerSettings,
+  recordSize,
+} from './settings.ts'
 
 /** Records that wait for room in the buffer. */
 const WAITING_MAX = 1_000_000
@@ -256,7 +261,8 @@ export class BatchingProducer implements Producer {
       return
     }
     const partition =
-      chosen ?? (key === null ? topic.sticky % policy.partitions : partitionOf(key, policy.partitions))
+      chosen ??
+      (key === null ? topic.sticky % policy.partitions : partitionOf(key, policy.partitions))
     const lane = this.lane(topic, partition)
     let batch = lane.queue.open ?? this.openBatch(lane)
     if (!put(batch, outgoing, sizeMax)) {
@@ -358,7 +364,8 @@ export class BatchingProducer implements Producer {
   }
 
   private sealAll(): void {
-    for (const topic of this.topics.values()) for (const lane of topic.lanes) if (lane !== undefined) this.seal(lane)
+    for (const topic of this.topics.values())
+      for (const lane of topic.lanes) if (lane !== undefined) this.seal(lane)
   }
 
   private topicGone(topic: Topic, error: EastGuardError): void {

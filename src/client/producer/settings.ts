@@ -3,8 +3,8 @@
 import { utf8 } from '../../base/bytes.ts'
 import { CODECS, type Codec } from '../../base/codec.ts'
 import { EastGuardError } from '../../base/errors.ts'
+import { type RecordHeaderBytes, recordBytesMost, TIMESTAMP_MAX } from '../../model/batch/encode.ts'
 import { BATCH_HEADER_BYTES } from '../../model/batch/header.ts'
-import { recordBytesMost, type RecordHeaderBytes, TIMESTAMP_MAX } from '../../model/batch/encode.ts'
 import { ACKS, type Acks, MIB } from '../../model/policy.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Data, ProducerOptions, ProducerRecord } from '../api.ts'
@@ -43,12 +43,7 @@ export function producerSettings(options: ProducerOptions): ProducerSettings {
     maxBatchRecords: whole('maxBatchRecords', options.maxBatchRecords ?? 20_000, 1, 1_000_000),
     lingerMs: whole('lingerMs', options.lingerMs ?? 2, 0, TIMER_MS_MOST),
     idempotent: options.idempotent,
-    bufferBytes: whole(
-      'bufferBytes',
-      options.bufferBytes ?? 32 * MIB,
-      1,
-      Number.MAX_SAFE_INTEGER,
-    ),
+    bufferBytes: whole('bufferBytes', options.bufferBytes ?? 32 * MIB, 1, Number.MAX_SAFE_INTEGER),
     deliveryTimeoutMs: whole(
       'deliveryTimeoutMs',
       options.deliveryTimeoutMs ?? 120_000,

@@ -1,0 +1,134 @@
+// One stream of one consumer from one broker: CONSUME with a first credit, pushes as they come, credit granted anew as
+// the reader takes what was pushed. Grants are gathered, so that a small batch does not cost a frame of its own.
+
+import { EastGuardError } from '../../base/errors.ts'
+import type { TopicId } from '../../model/ids.ts'
+import { consume } from '../../wire/native/consume.ts'
+import { consumeClose, consumeCredit } from '../../wire/native/consume-credit.ts'
+import { type ConsumeData, readConsumeData } from '../../wire/native/consume-data.ts'
+import { readResponse, requestFrame } from '../../wire/native/header.ts'
+import { VERSION_MAX } from '../../wire/native/operations.ts'
+import type { KeySpan } from '../api.ts'
+import type { BrokerConnection, StreamHandler } from '../connection.ts'
+
+export interface SessionPartition {
+  readonly partition: number
+  readonly offset: number
+}
+
+export interface SessionEvents {
+  /** All partitions are being streamed. */
+  opened(): void
+  pushed(partition: number, data: ConsumeData): void
+  /** This partition is not streamed (any more); the others are. */
+  partitionFailed(partition: number, error: EastGuardError): void
+  /** The whole stream is over. */
+  lost(error: EastGuardError): void
+}
+
+export class Session implements StreamHandler {
+  private readonly connection: BrokerConnection
+  private readonly topicName: string
+  private readonly partitions: readonly SessionPartition[]
+  private readonly creditBytes: number
+  private readonly events: SessionEvents
+  private requestId = 0
+  private owedBytes = 0
+  private over = false
+
+  constructor(
+    connection: BrokerConnection,
+    topicName: string,
+    partitions: readonly SessionPartition[],
+    creditBytes: number,
+    events: SessionEvents,
+  ) {
+    this.connection = connection
+    this.topicName = topicName
+    this.partitions = partitions
+    this.creditBytes = creditBytes
+    this.events = events
+  }
+
+  open(topicId: TopicId, keySpan: KeySpan | undefined, timeoutMs: number): void {
+    const request = {
+      creditBytes: this.creditBytes,
+      keySpan,
+      partitions: this.partitions.map(({ partition, offset }) => ({ topicId, partition, offset })),
+    }
+    const frame = requestFrame(consume, VERSION_MAX, 0, request)
+    this.requestId = this.connection.call([frame], timeoutMs, {
+      answered: (payload) => this.answered(payload),
+      failed: (error) => this.lost(error),
+    })
+    if (!this.over) this.connection.attach(this.requestId, this)
+  }
+
+  private answered(payload: Uint8Array): void {
+    if (this.over) return
+    try {
+      const response = readResponse(consume, payload)
+      let failed = false
+      for (const [i, { partition }] of this.partitions.entries()) {
+        const error = response.partitions[i]?.error
+        if (error === undefined) continue
+        failed = true
+        this.events.partitionFailed(partition, this.errorOf(error, partition))
+      }
+      if (!failed) this.events.opened()
+    } catch (error) {
+      this.lost(asError(error))
+    }
+  }
+
+  pushed(payload: Uint8Array): void {
+    if (this.over) return
+    try {
+      const data = readConsumeData(payload)
+      const place = this.partitions[data.index]
+      if (place === undefined) {
+        throw new EastGuardError('DECODE_FAILED', `a push for partition index ${data.index}`)
+      }
+      const { partition } = place
+      if (data.error === undefined) this.events.pushed(partition, data)
+      else this.events.partitionFailed(partition, this.errorOf(data.error, partition))
+    } catch (error) {
+      this.lost(asError(error))
+    }
+  }
+
+  lost(error: EastGuardError): void {
+    if (this.over) return
+    this.close()
+    this.events.lost(error)
+  }
+
+  /** The reader has taken so many bytes: the broker may push as many more. */
+  taken(bytes: number): void {
+    if (this.over) return
+    this.owedBytes += bytes
+    if (this.owedBytes * 4 < this.creditBytes) return
+    const grant = { bytes: this.owedBytes }
+    this.owedBytes = 0
+    this.connection.tell(requestFrame(consumeCredit, VERSION_MAX, this.requestId, grant))
+  }
+
+  close(): void {
+    if (this.over) return
+    this.over = true
+    this.connection.detach(this.requestId)
+    this.connection.forget(this.requestId)
+    this.connection.tell(requestFrame(consumeClose, VERSION_MAX, this.requestId, {}))
+  }
+
+  private errorOf(code: EastGuardError['code'], partition: number): EastGuardError {
+    return new EastGuardError(code, `consuming '${this.topicName}', partition ${partition}`, {
+      detail: { topic: this.topicName, partition },
+    })
+  }
+}
+
+function asError(error: unknown): EastGuardError {
+  if (error instanceof EastGuardError) return error
+  return new EastGuardError('DECODE_FAILED', 'a push is malformed', { cause: error })
+}
