@@ -10,8 +10,8 @@ export function addClusterCommands(program: Command, context: () => CommandConte
     .action(async () => describeCluster(context()))
 }
 
-async function describeCluster({ out, client, signal }: CommandContext): Promise<void> {
-  const info = await client.admin().describeCluster({ signal })
+async function describeCluster({ out, client, call }: CommandContext): Promise<void> {
+  const info = await client.admin().describeCluster(call)
   if (out.json) {
     await out.document({
       cluster_id: info.clusterId,

@@ -48,6 +48,8 @@ records; when --timeout-ms ends the wait early, the command fails.`,
     )
 }
 
+/** How long a broker may be away before a command that ends by itself gives up. */
+const UNAVAILABLE_MS = 10_000
 const NEWLINE: Uint8Array = Uint8Array.of(10)
 
 async function consume(
@@ -57,15 +59,19 @@ async function consume(
   count: number | undefined,
   options: ConsumeOptions,
 ): Promise<void> {
-  const { out, client, signal } = context
+  const { out, client, signal, call } = context
+  const start = startOf(from, options)
+  // Tells at once when there is no broker or no such topic; a consumer would go on trying.
+  await client.admin().describeTopic(topic, call)
   const endless = options.follow === true || count !== undefined
   const consumer = client.consumer({
     ...({
       topic,
       stopAtEnd: !endless,
-      from: startOf(from, options),
+      from: start,
       signal,
     } satisfies ConsumerOptions),
+    ...(options.follow === true ? {} : { unavailableTimeoutMs: UNAVAILABLE_MS }),
     ...(options.partition === undefined ? {} : { partitions: [options.partition] }),
   })
   await using _closing = consumer

@@ -54,7 +54,8 @@ async function perfProduce(
   topic: string,
   options: ProduceOptions,
 ): Promise<void> {
-  const { out, client, signal } = context
+  const { out, client, signal, call } = context
+  await client.admin().describeTopic(topic, call)
   const producer = client.producer({
     codec: options.codec,
     ...(options.acks === undefined ? {} : { acks: options.acks }),
@@ -131,7 +132,8 @@ function runLoad(
 }
 
 async function perfConsume(context: CommandContext, topic: string, most: number): Promise<void> {
-  const { out, client, signal } = context
+  const { out, client, signal, call } = context
+  await client.admin().describeTopic(topic, call)
   const consumer = client.consumer({ topic, stopAtEnd: true, signal })
   const progress = out.progress(Number.isFinite(most) ? most : 0, 'records')
   const started = performance.now()

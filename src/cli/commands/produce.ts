@@ -51,9 +51,11 @@ async function produce(
   topic: string,
   options: ProduceOptions,
 ): Promise<void> {
-  const { out, client, signal } = context
+  const { out, client, signal, call } = context
   const input = inputOf(context, options.file)
   const makeRecord = recordMaker(topic, options)
+  // Tells at once when there is no broker or no such topic; a producer would go on trying.
+  await client.admin().describeTopic(topic, call)
   const producer = client.producer({
     codec: options.codec,
     ...(options.acks === undefined ? {} : { acks: options.acks }),

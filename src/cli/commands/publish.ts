@@ -11,7 +11,9 @@ export function addPublishCommand(program: Command, context: () => CommandContex
     .argument('<key>', "decides the partition; '' writes a record without a key")
     .argument('<message>')
     .action(async (topic: string, key: string, value: string) => {
-      const { out, client, signal } = context()
+      const { out, client, signal, call } = context()
+      // Tells at once when there is no broker or no such topic; a producer would go on trying.
+      await client.admin().describeTopic(topic, call)
       await using producer = client.producer({ lingerMs: 0 })
       const place = await producer.send({ topic, key: key === '' ? null : key, value }, { signal })
       if (out.json) {

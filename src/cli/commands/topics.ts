@@ -57,7 +57,7 @@ needs three brokers alive. Users of Kafka who want three partitions write 'creat
 Without the number there are as many replicas as there are brokers, at most 3.`,
     )
     .action(async (name: string, replicas: number | undefined, options: CreateOptions) => {
-      const { out, client, signal } = context()
+      const { out, client, call } = context()
       const mode = options.mode ?? (options.ranges === undefined ? undefined : 'fixed')
       const topic = await client.admin().createTopic(name, {
         policy: {
@@ -68,7 +68,7 @@ Without the number there are as many replicas as there are brokers, at most 3.`,
           ...(mode === undefined ? {} : { rangeMode: mode }),
         } satisfies Partial<TopicPolicy>,
         ifNotExists: options.ifNotExists === true,
-        signal,
+        ...call,
       })
       if (out.json) await out.document(topicJson(topic))
       else await out.line(created(topic))
@@ -87,7 +87,7 @@ function addDelete(program: Command, context: () => CommandContext): void {
     .argument('<topic>')
     .option('--yes', 'do not ask')
     .action(async (name: string, options: { readonly yes?: true }) => {
-      const { out, client, signal, confirm } = context()
+      const { out, client, call, confirm } = context()
       if (options.yes !== true) {
         if (confirm === undefined) {
           throw new UsageError(`delete-topic ${name}: nobody can be asked here; add --yes`)
@@ -96,7 +96,7 @@ function addDelete(program: Command, context: () => CommandContext): void {
           throw new Error(`${name} was not deleted`)
         }
       }
-      await client.admin().deleteTopic(name, { signal })
+      await client.admin().deleteTopic(name, call)
       if (out.json) await out.document({ deleted: name })
       else await out.line(`deleted ${name}`)
     })
@@ -115,7 +115,7 @@ function addAlter(program: Command, context: () => CommandContext): void {
     .option('--config <name=value>', CONFIG_HELP, collect)
     .option('--partitions <P>', 'raise the number of partitions', wholeNumber(1))
     .action(async (name: string, options: AlterOptions) => {
-      const { out, client, signal } = context()
+      const { out, client, call } = context()
       const changes = policyOf(options.config ?? [])
       if (options.partitions === undefined && Object.keys(changes).length === 0) {
         throw new UsageError(
@@ -124,10 +124,10 @@ function addAlter(program: Command, context: () => CommandContext): void {
       }
       let topic: TopicView | undefined
       if (Object.keys(changes).length > 0) {
-        topic = await client.admin().alterTopic(name, changes, { signal })
+        topic = await client.admin().alterTopic(name, changes, call)
       }
       if (options.partitions !== undefined) {
-        topic = await client.admin().addPartitions(name, options.partitions, { signal })
+        topic = await client.admin().addPartitions(name, options.partitions, call)
         out.note('some keys go to other partitions from now on')
       }
       if (topic === undefined) return
@@ -136,17 +136,17 @@ function addAlter(program: Command, context: () => CommandContext): void {
     })
 }
 
-async function listTopics({ out, client, signal }: CommandContext): Promise<void> {
-  const names = await client.admin().listTopics({ signal })
+async function listTopics({ out, client, call }: CommandContext): Promise<void> {
+  const names = await client.admin().listTopics(call)
   if (out.json) await out.document({ topics: [...names] })
   else if (names.length === 0) out.note("there are no topics; 'create-topic <topic>' makes one")
   else for (const name of names) await out.line(name)
 }
 
-async function describeTopic({ out, client, signal }: CommandContext, name: string): Promise<void> {
+async function describeTopic({ out, client, call }: CommandContext, name: string): Promise<void> {
   const admin = client.admin()
-  const topic = await admin.describeTopic(name, { signal })
-  const ends = await admin.listOffsets(name, 'latest', { signal })
+  const topic = await admin.describeTopic(name, call)
+  const ends = await admin.listOffsets(name, 'latest', call)
   const partitions = ends.map(({ partition, offset }) => ({
     partition,
     start: topic.logStartOffsets[partition] ?? 0,

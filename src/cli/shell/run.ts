@@ -7,6 +7,9 @@ import { EXIT_OK, exitCodeOf, printFailure } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { buildProgram, DEFAULT_SEEDS } from './program.ts'
 
+/** Long enough for a broker that restarts, short enough for a person who mistyped an address. */
+const CALL_TIMEOUT_MS = 5000
+
 export interface Session {
   readonly version: string
   readonly out: Output
@@ -71,6 +74,7 @@ export async function runCommand(
         out,
         client: clients.get(seeds),
         signal: options.signal,
+        call: { signal: options.signal, timeoutMs: CALL_TIMEOUT_MS },
         stdin: options.stdin,
         confirm: session.confirm,
       }
