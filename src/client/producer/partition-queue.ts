@@ -132,7 +132,7 @@ export class PartitionQueue {
     }
     if (this.needsIdentity) return undefined
     const batch = this.retries[0] ?? this.sealed[0]
-    if (batch === undefined || batch.compressing) return undefined
+    if (batch === undefined || batch.compressing || !this.withinWindow(batch)) return undefined
     if (this.retries[0] === batch) this.retries.shift()
     else this.sealed.shift()
     if (this.identity !== undefined && !batch.sequenced) {
@@ -141,6 +141,17 @@ export class PartitionQueue {
     }
     this.inFlight.push(batch)
     return batch
+  }
+
+  /**
+   * The leader remembers the last batches only: one that is refused again and again while later ones pass must not
+   * fall out of its memory, or its offset would be lost.
+   */
+  private withinWindow(batch: ProducerBatch): boolean {
+    for (const other of this.inFlight) {
+      if (batch.order - other.order >= this.options.window) return false
+    }
+    return true
   }
 
   bytesOf(batch: ProducerBatch): Uint8Array {

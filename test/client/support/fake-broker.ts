@@ -1,0 +1,517 @@
+// A broker for the SDK's tests: everything in memory, nothing shared with the real one but the codecs. What goes wrong is
+// decided by whoever holds it. Its memory of producers is PROTOCOLS §8 at its plainest.
+
+import assert from 'node:assert/strict'
+import { toHex } from '../../../src/base/bytes.ts'
+import { EastGuardError, type ErrorCode } from '../../../src/base/errors.ts'
+import { readRecords, recordsSection } from '../../../src/model/batch/decode.ts'
+import {
+  baseSequence,
+  batchCodec,
+  batchFault,
+  placeBatch,
+  producerEpoch,
+  producerId,
+  recordCount,
+} from '../../../src/model/batch/header.ts'
+import { nodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
+import type { TopicView } from '../../../src/model/metadata.ts'
+import { POLICY_DEFAULTS, type TopicPolicy } from '../../../src/model/policy.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
+import type { Address, Connection, Listener, Streams } from '../../../src/ports/streams.ts'
+import { simCompute } from '../../../src/sim/ports/compute.ts'
+import { allocateProducerId } from '../../../src/wire/native/allocate-producer-id.ts'
+import { consume } from '../../../src/wire/native/consume.ts'
+import { consumeCredit } from '../../../src/wire/native/consume-credit.ts'
+import { consumeDataHead } from '../../../src/wire/native/consume-data.ts'
+import { createTopic } from '../../../src/wire/native/create-topic.ts'
+import { deleteTopic } from '../../../src/wire/native/delete-topic.ts'
+import { describeCluster } from '../../../src/wire/native/describe-cluster.ts'
+import { describeTopics } from '../../../src/wire/native/describe-topics.ts'
+import { FrameReader } from '../../../src/wire/native/frame-reader.ts'
+import {
+  errorFrame,
+  operationOf,
+  readRequest,
+  requestIdOf,
+  responseFrame,
+} from '../../../src/wire/native/header.ts'
+import { hello } from '../../../src/wire/native/hello.ts'
+import { AT_EARLIEST, AT_LATEST, listOffsets } from '../../../src/wire/native/list-offsets.ts'
+import { OPERATION } from '../../../src/wire/native/operations.ts'
+import {
+  PRODUCE_SLOTS_AT,
+  type ProduceResult,
+  produceAcks,
+  produceCount,
+  producedFrame,
+  SLOT_HEAD_BYTES,
+  slotBatchLength,
+  slotGreatestKeyHash,
+  slotLeastKeyHash,
+  slotPartition,
+} from '../../../src/wire/native/produce.ts'
+
+const FRAME_BYTES_MAX = 72 * 1024 * 1024
+const NODE = nodeId('0'.repeat(31) + '1')
+
+interface StoredBatch {
+  readonly baseOffset: number
+  readonly count: number
+  readonly batch: Uint8Array
+  readonly least: number
+  readonly greatest: number
+}
+
+interface Memory {
+  epoch: number
+  next: number
+  /** sequence -> base offset, the last five. */
+  seen: { sequence: number; count: number; baseOffset: number }[]
+}
+
+export class FakePartition {
+  readonly batches: StoredBatch[] = []
+  end = 0
+  start = 0
+  readonly producers: Map<number, Memory> = new Map()
+  /** Batches received and not answered. */
+  unanswered = 0
+  unansweredMost = 0
+}
+
+export interface FakeTopic {
+  readonly name: string
+  readonly id: TopicId
+  policy: TopicPolicy
+  readonly partitions: FakePartition[]
+}
+
+/** What happens to one PRODUCE frame. */
+export type Fate =
+  | { readonly kind: 'answer'; readonly delayMs?: number }
+  /** The connection breaks, before or after the batches were stored. */
+  | { readonly kind: 'reset'; readonly stored: boolean }
+  /** No answer ever comes. */
+  | { readonly kind: 'silence'; readonly stored: boolean }
+
+interface Stream {
+  readonly connection: Connection
+  readonly requestId: number
+  readonly span: { readonly least: number; readonly greatest: number } | undefined
+  readonly places: { topic: FakeTopic; partition: number; offset: number; over: boolean }[]
+  credit: number
+}
+
+export class FakeBroker {
+  readonly address: Address
+  readonly topics: Map<string, FakeTopic> = new Map()
+  /** Decides over each PRODUCE frame, and over each of its batches: an error code refuses it. */
+  fate: () => Fate = () => ({ kind: 'answer' })
+  refuse: (batch: Uint8Array) => ErrorCode | undefined = () => undefined
+  produceFrames = 0
+  receivedBytes = 0
+  clusterId: string = 'c'.repeat(32)
+  deletions = 0
+  private readonly clock: Clock
+  private readonly connections = new Set<Connection>()
+  private readonly streams = new Set<Stream>()
+  private listener: Listener | undefined
+  private nextProducerId = 1
+  private nextTopic = 1
+
+  constructor(clock: Clock, address: Address) {
+    this.clock = clock
+    this.address = address
+  }
+
+  async start(streams: Streams): Promise<void> {
+    this.listener = await streams.listen(this.address, (connection) => this.accept(connection))
+  }
+
+  /** The process is gone; what is stored stays. */
+  async stop(): Promise<void> {
+    await this.listener?.close()
+    this.breakConnections()
+  }
+
+  breakConnections(): void {
+    this.streams.clear()
+    for (const connection of this.connections) connection.destroy()
+    this.connections.clear()
+  }
+
+  create(name: string, partitions: number, policy: Partial<TopicPolicy> = {}): FakeTopic {
+    const topic: FakeTopic = {
+      name,
+      id: topicId((this.nextTopic++).toString(16).padStart(32, '0')),
+      policy: {
+        ...POLICY_DEFAULTS,
+        replicationFactor: 1,
+        minInsyncReplicas: 1,
+        ...policy,
+        partitions,
+      },
+      partitions: Array.from({ length: partitions }, () => new FakePartition()),
+    }
+    this.topics.set(name, topic)
+    return topic
+  }
+
+  delete(name: string): void {
+    const topic = this.topics.get(name)
+    this.topics.delete(name)
+    for (const stream of this.streams) this.pump(stream)
+    assert.ok(topic)
+  }
+
+  /** The values stored in a partition, by offset. */
+  values(topic: FakeTopic, partition: number): string[] {
+    const values: string[] = []
+    for (const { batch } of (topic.partitions[partition] as FakePartition).batches) {
+      assert.equal(batchCodec(batch), 'none')
+      for (const record of readRecords(batch)) {
+        assert.equal(record.offset, values.length)
+        values.push(Buffer.from(record.value ?? []).toString())
+      }
+    }
+    return values
+  }
+
+  async decompressed(batch: Uint8Array): Promise<Uint8Array> {
+    return simCompute.decompress(batchCodec(batch) ?? 'none', recordsSection(batch), 2 ** 28)
+  }
+
+  private accept(connection: Connection): void {
+    this.connections.add(connection)
+    const frames = new FrameReader(FRAME_BYTES_MAX)
+    connection.handle({
+      onData: (chunk) => {
+        this.receivedBytes += chunk.length
+        frames.push(chunk, (frame) => {
+          if (this.connections.has(connection)) this.serve(connection, frame)
+        })
+      },
+      onClose: () => this.forget(connection),
+    })
+  }
+
+  private forget(connection: Connection): void {
+    this.connections.delete(connection)
+    for (const stream of this.streams)
+      if (stream.connection === connection) this.streams.delete(stream)
+  }
+
+  private serve(connection: Connection, frame: Uint8Array): void {
+    const id = requestIdOf(frame)
+    const answer = (response: Uint8Array): void => {
+      connection.write([response])
+    }
+    switch (operationOf(frame)) {
+      case OPERATION.HELLO:
+        answer(
+          responseFrame(hello, id, {
+            version: 1,
+            nodeId: NODE,
+            clusterId: this.clusterId,
+            brokerVersion: 'fake',
+            frameBytesMax: FRAME_BYTES_MAX,
+            requestsInFlightMax: 1000,
+          }),
+        )
+        return
+      case OPERATION.DESCRIBE_TOPICS: {
+        const { names } = readRequest(describeTopics, frame)
+        const topics = names.map((name) => {
+          const topic = this.topics.get(name)
+          if (topic !== undefined) return { topic: view(topic), brief: false }
+          return { error: 'UNKNOWN_TOPIC' as const, message: `no '${name}'`, name }
+        })
+        answer(responseFrame(describeTopics, id, { topics }))
+        return
+      }
+      case OPERATION.DESCRIBE_CLUSTER: {
+        const { host, port } = this.address
+        const broker = {
+          nodeId: NODE,
+          nodeNumber: 1,
+          displayName: 'fake',
+          host,
+          clientPort: port,
+          alive: true,
+          version: 'fake',
+          diskTotalBytes: 1,
+          diskFreeBytes: 1,
+        }
+        const { clusterId } = this
+        const counts = { topics: this.topics.size, ranges: 1, segments: 1 }
+        answer(responseFrame(describeCluster, id, { clusterId, ...counts, brokers: [broker] }))
+        return
+      }
+      case OPERATION.ALLOCATE_PRODUCER_ID:
+        answer(
+          responseFrame(allocateProducerId, id, { producerId: this.nextProducerId++, epoch: 0 }),
+        )
+        return
+      case OPERATION.CREATE_TOPIC: {
+        const { name } = readRequest(createTopic, frame)
+        const topic = this.create(name, 4)
+        const { policy } = topic
+        answer(responseFrame(createTopic, id, { topicId: topic.id, created: true, policy }))
+        return
+      }
+      case OPERATION.DELETE_TOPIC: {
+        const { name } = readRequest(deleteTopic, frame)
+        if (!this.topics.has(name)) {
+          answer(errorFrame(OPERATION.DELETE_TOPIC, id, new EastGuardError('UNKNOWN_TOPIC', name)))
+          return
+        }
+        this.delete(name)
+        this.deletions++
+        // Its answer is lost when the caller wants it so: see `fate`.
+        if (this.fate().kind === 'answer') answer(responseFrame(deleteTopic, id, {}))
+        else this.drop(connection)
+        return
+      }
+      case OPERATION.LIST_OFFSETS:
+        this.listOffsets(frame, answer)
+        return
+      case OPERATION.PRODUCE:
+        this.produce(connection, frame)
+        return
+      case OPERATION.CONSUME:
+        this.consume(connection, frame)
+        return
+      case OPERATION.CONSUME_CREDIT:
+        for (const stream of this.streams) {
+          if (stream.connection !== connection || stream.requestId !== id) continue
+          stream.credit += readRequest(consumeCredit, frame).bytes
+          this.pump(stream)
+        }
+        return
+      case OPERATION.CONSUME_CLOSE:
+        for (const stream of this.streams) {
+          if (stream.connection === connection && stream.requestId === id)
+            this.streams.delete(stream)
+        }
+        return
+      default:
+        assert.fail(`the fake broker does not know operation ${operationOf(frame)}`)
+    }
+  }
+
+  private drop(connection: Connection): void {
+    this.forget(connection)
+    connection.destroy()
+  }
+
+  get openStreams(): number {
+    return this.streams.size
+  }
+
+  private byId(id: string): FakeTopic | undefined {
+    for (const topic of this.topics.values()) if (topic.id === id) return topic
+    return undefined
+  }
+
+  private listOffsets(frame: Uint8Array, answer: (response: Uint8Array) => void): void {
+    const request = readRequest(listOffsets, frame)
+    const partitions = request.partitions.map(({ topicId: id, partition, at }) => {
+      const found = this.byId(id)?.partitions[partition]
+      if (found === undefined) {
+        return { error: 'UNKNOWN_TOPIC' as const, offset: -1, timestamp: -1 }
+      }
+      if (at === AT_EARLIEST) return { error: undefined, offset: found.start, timestamp: -1 }
+      if (at === AT_LATEST) return { error: undefined, offset: found.end, timestamp: -1 }
+      for (const { batch } of found.batches) {
+        for (const { timestamp, offset } of readRecords(batch))
+          if (timestamp >= at) return { error: undefined, offset, timestamp }
+      }
+      return { error: undefined, offset: -1, timestamp: -1 }
+    })
+    answer(responseFrame(listOffsets, requestIdOf(frame), { partitions }))
+  }
+
+  private produce(connection: Connection, frame: Uint8Array): void {
+    this.produceFrames++
+    const fate = this.fate()
+    const count = produceCount(frame)
+    const touched: FakePartition[] = []
+    const results: ProduceResult[] = []
+    let at = PRODUCE_SLOTS_AT
+    for (let i = 0; i < count; i++) {
+      const id = toHex(frame.subarray(at, at + 16))
+      const length = slotBatchLength(frame, at)
+      const batch = frame.slice(at + SLOT_HEAD_BYTES, at + SLOT_HEAD_BYTES + length)
+      const topic = this.byId(id)
+      const partition = topic?.partitions[slotPartition(frame, at)]
+      if (topic === undefined || partition === undefined) results.push(refusal('UNKNOWN_TOPIC'))
+      else {
+        touched.push(partition)
+        partition.unanswered++
+        partition.unansweredMost = Math.max(partition.unansweredMost, partition.unanswered)
+        if (fate.kind === 'answer' || fate.stored) {
+          const hashes = [slotLeastKeyHash(frame, at), slotGreatestKeyHash(frame, at)] as const
+          results.push(this.append(topic, partition, batch, hashes))
+        }
+      }
+      at += SLOT_HEAD_BYTES + length
+    }
+    const answered = (): void => {
+      for (const partition of touched) partition.unanswered--
+    }
+    if (fate.kind === 'reset') {
+      answered()
+      this.drop(connection)
+    } else if (fate.kind === 'silence') answered()
+    else {
+      const id = requestIdOf(frame)
+      const acks = produceAcks(frame)
+      this.clock.after(fate.delayMs ?? 0, () => {
+        answered()
+        if (acks !== 0 && this.connections.has(connection))
+          connection.write([producedFrame(id, results)])
+      })
+    }
+  }
+
+  private append(
+    topic: FakeTopic,
+    partition: FakePartition,
+    batch: Uint8Array,
+    [least, greatest]: readonly [number, number],
+  ): ProduceResult {
+    const fault = batchFault(batch, topic.policy.maxMessageBytes)
+    if (fault !== undefined) return refusal(fault.code)
+    const code = this.refuse(batch)
+    if (code !== undefined) return refusal(code)
+    const count = recordCount(batch)
+    const id = producerId(batch)
+    if (id >= 0) {
+      const verdict = judge(partition, id, producerEpoch(batch), baseSequence(batch), count)
+      if (typeof verdict !== 'undefined') return verdict
+    }
+    const baseOffset = partition.end
+    partition.end += count
+    if (id >= 0) {
+      const memory = partition.producers.get(id) as Memory
+      memory.seen.push({ sequence: baseSequence(batch), count, baseOffset })
+      if (memory.seen.length > 5) memory.seen.shift()
+      memory.next = (baseSequence(batch) + count) % 2 ** 31
+    }
+    placeBatch(batch, baseOffset, 1)
+    partition.batches.push({ baseOffset, count, batch, least, greatest })
+    for (const stream of this.streams) this.pump(stream)
+    return { error: undefined, message: '', baseOffset, logAppendTimeMs: -1 }
+  }
+
+  private consume(connection: Connection, frame: Uint8Array): void {
+    const request = readRequest(consume, frame)
+    const stream: Stream = {
+      connection,
+      requestId: requestIdOf(frame),
+      span: request.keySpan,
+      places: [],
+      credit: request.creditBytes,
+    }
+    const partitions = request.partitions.map(({ topicId: id, partition, offset }) => {
+      const topic = this.byId(id)
+      const log = topic?.partitions[partition]
+      let error: ErrorCode | undefined
+      if (topic === undefined || log === undefined) error = 'UNKNOWN_TOPIC'
+      else if (offset < log.start || offset > log.end) error = 'OFFSET_OUT_OF_RANGE'
+      if (topic !== undefined)
+        stream.places.push({ topic, partition, offset, over: error !== undefined })
+      return { error, highWatermark: log?.end ?? -1, logStart: log?.start ?? -1 }
+    })
+    connection.write([responseFrame(consume, stream.requestId, { partitions })])
+    this.streams.add(stream)
+    this.pump(stream)
+  }
+
+  private pump(stream: Stream): void {
+    for (const [index, place] of stream.places.entries()) {
+      const log = place.topic.partitions[place.partition]
+      if (place.over || log === undefined) continue
+      if (this.topics.get(place.topic.name) !== place.topic) {
+        place.over = true
+        const head = consumeDataHead(stream.requestId, 'UNKNOWN_TOPIC', index, 0, 0, 0, 0)
+        stream.connection.write([head])
+        continue
+      }
+      while (stream.credit > 0) {
+        const next = log.batches.find((b) => b.baseOffset + b.count > place.offset)
+        if (next === undefined) break
+        place.offset = next.baseOffset + next.count
+        const { span } = stream
+        const wanted =
+          span === undefined || (next.least <= span.greatest && next.greatest >= span.least)
+        const bytes = wanted ? next.batch.length : 0
+        stream.credit -= bytes
+        const { start, end } = log
+        const { requestId } = stream
+        const head = consumeDataHead(requestId, undefined, index, end, start, place.offset, bytes)
+        stream.connection.write(wanted ? [head, next.batch.slice()] : [head])
+      }
+    }
+  }
+}
+
+function judge(
+  partition: FakePartition,
+  id: number,
+  epoch: number,
+  sequence: number,
+  count: number,
+): ProduceResult | undefined {
+  let memory = partition.producers.get(id)
+  if (memory !== undefined && epoch < memory.epoch) return refusal('PRODUCER_FENCED')
+  if (memory === undefined || epoch > memory.epoch) {
+    if (sequence !== 0) return refusal('OUT_OF_ORDER_SEQUENCE')
+    memory = { epoch, next: 0, seen: [] }
+    partition.producers.set(id, memory)
+    return undefined
+  }
+  const seen = memory.seen.find((s) => s.sequence === sequence && s.count === count)
+  if (seen !== undefined) {
+    const { baseOffset } = seen
+    return { error: undefined, message: '', baseOffset, logAppendTimeMs: -1 }
+  }
+  if (sequence < memory.next) return refusal('DUPLICATE_SEQUENCE')
+  return sequence === memory.next ? undefined : refusal('OUT_OF_ORDER_SEQUENCE')
+}
+
+function refusal(error: ErrorCode): ProduceResult {
+  return { error, message: `refused: ${error}`, baseOffset: -1, logAppendTimeMs: -1 }
+}
+
+function view(topic: FakeTopic): TopicView {
+  const partitions = topic.partitions.length
+  return {
+    name: topic.name,
+    topicId: topic.id,
+    policy: topic.policy,
+    createdAtMs: 0,
+    version: 1,
+    logStartOffsets: topic.partitions.map((p) => p.start),
+    ranges: [
+      {
+        range: 0,
+        state: 'active',
+        firstPartition: 0,
+        endPartition: partitions,
+        parents: [],
+        children: [],
+        segments: [
+          {
+            segment: 1,
+            state: 'open',
+            replicas: [NODE],
+            firstOffsets: topic.partitions.map(() => 0),
+            openedAtMs: 0,
+          },
+        ],
+      },
+    ],
+  }
+}

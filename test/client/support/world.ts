@@ -1,0 +1,63 @@
+// A client and a fake broker on a simulated network, under one seed and a virtual clock.
+
+import { prng } from '../../../src/base/prng.ts'
+import type { ClientOptions } from '../../../src/client/api.ts'
+import { EastGuardClient } from '../../../src/client/client.ts'
+import { SimClock } from '../../../src/sim/ports/clock.ts'
+import { simCompute } from '../../../src/sim/ports/compute.ts'
+import { simLog } from '../../../src/sim/ports/log.ts'
+import { type SimNetwork, simNetwork } from '../../../src/sim/ports/network.ts'
+import { simRandom } from '../../../src/sim/ports/random.ts'
+import { FakeBroker } from './fake-broker.ts'
+
+export interface World {
+  readonly clock: SimClock
+  readonly network: SimNetwork
+  readonly broker: FakeBroker
+  readonly client: EastGuardClient
+  /** Lets `ms` of virtual time pass. */
+  pass(ms: number): Promise<void>
+  /** Runs time until the promise has settled; its value or its error. */
+  until<T>(promise: Promise<T>): Promise<T>
+}
+
+export const ADDRESS = { host: 'broker', port: 2921 }
+
+export async function world(seed: number = 1, options: ClientOptions = {}): Promise<World> {
+  const clock = new SimClock()
+  const network = simNetwork({ clock, seed })
+  const broker = new FakeBroker(clock, ADDRESS)
+  await broker.start(network.streams('broker'))
+  const client = new EastGuardClient(
+    { seeds: ['broker:2921'], ...options },
+    {
+      streams: network.streams('client'),
+      clock,
+      random: simRandom(prng(seed)),
+      compute: simCompute,
+      log: simLog(),
+    },
+  )
+  return {
+    clock,
+    network,
+    broker,
+    client,
+    pass: (ms) => clock.advance(ms, settle),
+    until: async (promise) => {
+      let settled = false
+      const done = (): void => {
+        settled = true
+      }
+      promise.then(done, done)
+      await clock.runUntil(() => settled, settle)
+      return promise
+    },
+  }
+}
+
+export function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
