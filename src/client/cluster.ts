@@ -26,6 +26,12 @@ export interface TopicRoute {
   readonly leaders: readonly (Address | undefined)[]
 }
 
+/** One look-up for all who wait for the topic, and what keeps it waiting. */
+interface Lookup {
+  readonly found: Promise<TopicRoute>
+  readonly trouble: { last: EastGuardError | undefined }
+}
+
 /** A route older than this is looked up again before it is used: partitions may have been added. */
 const ROUTE_AGE_MS_MAX = 60_000
 
@@ -35,7 +41,7 @@ export class Cluster {
   private readonly identity: ClusterIdentity = { clusterId: undefined }
   private readonly connections = new Map<string, BrokerConnection>()
   private readonly routes = new Map<string, TopicRoute>()
-  private readonly lookups = new Map<string, Promise<TopicRoute>>()
+  private readonly lookups = new Map<string, Lookup>()
   private seed = 0
   private closed = false
 
@@ -64,7 +70,7 @@ export class Cluster {
     request: Request,
     deadline: Deadline,
     address?: Address,
-    onRetry?: () => void,
+    onRetry?: (error: EastGuardError) => void,
   ): Promise<Response> {
     const { clock, random } = this.ports
     const backoff = new Backoff(random, this.settings.backoffMs, this.settings.backoffMaxMs)
@@ -82,7 +88,7 @@ export class Cluster {
           if (to === undefined) this.nextSeed(asked)
           to = undefined
         }
-        onRetry?.()
+        onRetry?.(error)
         const restMs = backoff.next()
         if (clock.monotonic() + restMs >= deadline.atMs) throw outOfTime(what, error)
         await pause(clock, restMs, deadline.signal)
@@ -94,7 +100,15 @@ export class Cluster {
   async route(topic: string, deadline: Deadline, newerThan?: TopicRoute): Promise<TopicRoute> {
     const known = this.routeIfKnown(topic)
     if (known !== undefined && known !== newerThan) return known
-    return within(this.ports.clock, deadline, `looking up topic ${topic}`, this.lookUp(topic))
+    const what = `looking up topic '${topic}'`
+    const lookup = this.lookUp(topic)
+    try {
+      return await within(this.ports.clock, deadline, what, lookup.found)
+    } catch (error) {
+      const late = error instanceof EastGuardError && error.code === 'TIMEOUT'
+      const { last } = lookup.trouble
+      throw late && last !== undefined ? outOfTime(what, last) : error
+    }
   }
 
   /** The route when it is at hand and fresh. */
@@ -124,23 +138,35 @@ export class Cluster {
     if (this.seed === asked) this.seed++
   }
 
-  private lookUp(topic: string): Promise<TopicRoute> {
+  private lookUp(topic: string): Lookup {
     const running = this.lookups.get(topic)
     if (running !== undefined) return running
-    const lookup = this.load(topic).finally(() => this.lookups.delete(topic))
+    const trouble: Lookup['trouble'] = { last: undefined }
+    const note = (error: EastGuardError): void => {
+      trouble.last = error
+    }
+    const found = this.load(topic, note).finally(() => this.lookups.delete(topic))
+    const lookup = { found, trouble }
     this.lookups.set(topic, lookup)
     return lookup
   }
 
-  private async load(topic: string): Promise<TopicRoute> {
+  private async load(topic: string, onRetry: (error: EastGuardError) => void): Promise<TopicRoute> {
     const { clock } = this.ports
     const deadline: Deadline = {
       atMs: clock.monotonic() + this.settings.requestTimeoutMs,
       signal: undefined,
     }
-    const what = `looking up topic ${topic}`
+    const what = `looking up topic '${topic}'`
     const [topics, cluster] = await Promise.all([
-      this.call(what, describeTopics, { names: [topic], brief: true }, deadline),
+      this.call(
+        what,
+        describeTopics,
+        { names: [topic], brief: true },
+        deadline,
+        undefined,
+        onRetry,
+      ),
       this.call(what, describeCluster, {}, deadline),
     ])
     const description = topics.topics[0]

@@ -17,7 +17,7 @@ import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
 import { addressIn, type Cluster, type TopicRoute } from '../cluster.ts'
 import { byLeader, offsetsAt } from '../offsets.ts'
-import { aborted, Backoff, type Deadline, deadlineIn } from '../timing.ts'
+import { aborted, Backoff, deadlineIn } from '../timing.ts'
 import { Session } from './session.ts'
 import type { ConsumerSettings } from './settings.ts'
 import { startOffsets } from './start.ts'
@@ -228,7 +228,10 @@ export class Feed {
     this.closeSessions()
     const opening = ++this.openings
     const { clock } = this.cluster.ports
-    const deadline: Deadline = deadlineIn(clock, this.cluster.settings.requestTimeoutMs)
+    const sinceMs = clock.monotonic() - (this.troubleSinceMs ?? clock.monotonic())
+    const leftMs = Math.max(1, this.settings.unavailableTimeoutMs - sinceMs)
+    const { requestTimeoutMs } = this.cluster.settings
+    const deadline = deadlineIn(clock, Math.min(requestTimeoutMs, leftMs))
     this.cluster.route(this.settings.topic, deadline).then(
       (route) => {
         if (opening !== this.openings) return
@@ -356,7 +359,7 @@ export class Feed {
     const nowMs = clock.monotonic()
     this.troubleSinceMs ??= nowMs
     const pastMs = nowMs - this.troubleSinceMs
-    if (!error.retriable || pastMs > this.settings.unavailableTimeoutMs) {
+    if (!error.retriable || pastMs >= this.settings.unavailableTimeoutMs) {
       this.fail(error)
       return
     }

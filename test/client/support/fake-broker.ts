@@ -111,6 +111,8 @@ export class FakeBroker {
   refuse: (batch: Uint8Array) => ErrorCode | undefined = () => undefined
   produceFrames = 0
   receivedBytes = 0
+  /** Of batches, to consumers. */
+  pushedBytes = 0
   clusterId: string = 'c'.repeat(32)
   deletions = 0
   private readonly clock: Clock
@@ -448,6 +450,7 @@ export class FakeBroker {
           span === undefined || (next.least <= span.greatest && next.greatest >= span.least)
         const bytes = wanted ? next.batch.length : 0
         stream.credit -= bytes
+        this.pushedBytes += bytes
         const { start, end } = log
         const { requestId } = stream
         const head = consumeDataHead(requestId, undefined, index, end, start, place.offset, bytes)

@@ -17,6 +17,8 @@ export interface World {
   readonly client: EastGuardClient
   /** Lets `ms` of virtual time pass. */
   pass(ms: number): Promise<void>
+  /** Resolves after `ms` of virtual time, which somebody else makes pass. */
+  sleep(ms: number): Promise<void>
   /** Runs time until the promise has settled; its value or its error. */
   until<T>(promise: Promise<T>): Promise<T>
 }
@@ -44,6 +46,10 @@ export async function world(seed: number = 1, options: ClientOptions = {}): Prom
     broker,
     client,
     pass: (ms) => clock.advance(ms, settle),
+    sleep: (ms) =>
+      new Promise((resolve) => {
+        clock.after(ms, resolve)
+      }),
     until: async (promise) => {
       let settled = false
       const done = (): void => {
