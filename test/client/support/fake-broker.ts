@@ -115,6 +115,9 @@ export class FakeBroker {
   pushedBytes = 0
   clusterId: string = 'c'.repeat(32)
   deletions = 0
+  /** Connections taken, and creation tokens seen. */
+  accepted = 0
+  readonly tokens: string[] = []
   private readonly clock: Clock
   private readonly connections = new Set<Connection>()
   private readonly streams = new Set<Stream>()
@@ -185,6 +188,7 @@ export class FakeBroker {
   }
 
   private accept(connection: Connection): void {
+    this.accepted++
     this.connections.add(connection)
     const frames = new FrameReader(FRAME_BYTES_MAX)
     connection.handle({
@@ -256,10 +260,13 @@ export class FakeBroker {
         )
         return
       case OPERATION.CREATE_TOPIC: {
-        const { name } = readRequest(createTopic, frame)
-        const topic = this.create(name, 4)
+        const { name, token } = readRequest(createTopic, frame)
+        const topic = this.topics.get(name) ?? this.create(name, 4)
+        this.tokens.push(token)
         const { policy } = topic
-        answer(responseFrame(createTopic, id, { topicId: topic.id, created: true, policy }))
+        if (this.fate().kind === 'answer')
+          answer(responseFrame(createTopic, id, { topicId: topic.id, created: true, policy }))
+        else this.drop(connection)
         return
       }
       case OPERATION.DELETE_TOPIC: {
