@@ -5,7 +5,7 @@ import { xxh32 } from '../../src/base/checksum.ts'
 import { EastGuardError, type ErrorCode } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
 import type { ConsumerRecord } from '../../src/client/api.ts'
-import type { FakePartition } from './support/fake-broker.ts'
+import type { FakePartition } from './support/fake-log.ts'
 import { ADDRESS, type World, world } from './support/world.ts'
 
 type Batches = readonly (readonly string[])[]
@@ -123,7 +123,7 @@ test('a consumer at the tail gets records as they come, and break ends its strea
 
 test('what is fetched ahead is bounded, and everything still comes', async () => {
   const w = await world()
-  w.broker.create('t', 1)
+  const topic = w.broker.create('t', 1)
   const value = (i: number): string => `${i}`.padStart(1000, ' ')
   await fill(
     w,
@@ -131,14 +131,12 @@ test('what is fetched ahead is bounded, and everything still comes', async () =>
     0,
     Array.from({ length: 100 }, (_, i) => [value(i)]),
   )
-  const [stored] = w.broker.topics.get('t')?.partitions as FakePartition[]
   const consumer = w.client.consumer({ topic: 't', stopAtEnd: true, prefetchBytes: 5000 })
   const iterator = consumer[Symbol.asyncIterator]()
-  let pushed = 0
-  const batch = stored?.batches[0]?.batch as Uint8Array
+  const batch = topic.partitions[0]?.batches[0]?.batch as Uint8Array
   await w.until(iterator.next())
   await w.pass(1000)
-  pushed = w.broker.pushedBytes
+  const pushed = w.broker.pushedBytes
   assert.ok(pushed <= 5000 + 2 * batch.length, `${pushed} bytes`)
   assert.equal((await read(w, consumer)).length, 99)
   await w.until(w.client.close())

@@ -8,7 +8,8 @@ import type { RecordPlace } from '../../src/client/api.ts'
 import { readRecords } from '../../src/model/batch/decode.ts'
 import { producerEpoch, recordCount } from '../../src/model/batch/header.ts'
 import { partitionOf } from '../../src/model/partitioner.ts'
-import type { FakePartition, FakeTopic, Fate } from './support/fake-broker.ts'
+import type { Fate } from './support/fake-broker.ts'
+import type { FakePartition, FakeTopic } from './support/fake-log.ts'
 import { type World, world } from './support/world.ts'
 
 function code(expected: ErrorCode, maybeStored?: boolean): (error: EastGuardError) => boolean {

@@ -12,37 +12,29 @@ import { xxh32 } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { Fifo } from '../../base/fifo.ts'
 import { BatchBuilder } from '../../model/batch/encode.ts'
-import { PRODUCER_WINDOW } from '../../model/limits.ts'
 import { partitionOf } from '../../model/partitioner.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Producer, ProducerRecord, RecordPlace, SendOptions } from '../api.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
-import { aborted, Backoff, deadlineIn } from '../timing.ts'
+import { aborted, deadlineIn } from '../timing.ts'
 import { ProducerBatch } from './batch.ts'
 import { Generations } from './generations.ts'
+import { Linger } from './linger.ts'
 import { Group, Outgoing } from './outgoing.ts'
-import { PartitionQueue } from './partition-queue.ts'
-import { type Lane, type ProducerTopic, Sender } from './sender.ts'
+import { type Lane, Sender } from './sender.ts'
 import {
   BATCH_OVERHEAD_BYTES,
   encodeRecord,
   type ProducerSettings,
   recordSize,
 } from './settings.ts'
+import { laneOf, type Topic, topicOf } from './topic.ts'
 
 /** Records that wait for room in the buffer. */
 const WAITING_MAX = 1_000_000
 /** How often deadlines are looked at: a twentieth of the time allowed, within these. */
 const SWEEP_MS_LEAST = 10
 const SWEEP_MS_MOST = 1000
-
-interface Topic extends ProducerTopic {
-  readonly idempotent: boolean
-  /** By partition; made when first written to. */
-  readonly lanes: (Lane | undefined)[]
-  /** Where records without a key go until the batch there is full. */
-  sticky: number
-}
 
 /** A topic that is being looked up, and the records that wait for it. */
 interface Lookup {
@@ -54,14 +46,12 @@ export class BatchingProducer implements Producer {
   private readonly settings: ProducerSettings
   private readonly onClosed: () => void
   private readonly sender: Sender
+  private readonly onSettled = (batch: ProducerBatch): void => this.settled(batch)
   private readonly topics = new Map<string, Topic>()
   private readonly lookups = new Map<string, Lookup>()
   private readonly waiting = new Fifo<Outgoing>(WAITING_MAX)
   private readonly generations = new Generations()
-  /** Lanes with an open batch that is not yet due; each once. */
-  private lingering: Lane[] = []
-  private lingerTimer: Timer | undefined
-  private lingerNextTurn = false
+  private readonly linger: Linger
   private sweepTimer: Timer | undefined
   private reservedBytes = 0
   private unsettled = 0
@@ -71,6 +61,8 @@ export class BatchingProducer implements Producer {
     this.cluster = cluster
     this.settings = settings
     this.onClosed = onClosed
+    const { clock } = cluster.ports
+    this.linger = new Linger(clock, (lane, batch) => this.makeDue(lane, batch))
     this.sender = new Sender(cluster, {
       seal: (lane) => this.seal(lane),
       topicGone: (topic, error) => this.topicGone(topic as Topic, error),
@@ -105,7 +97,7 @@ export class BatchingProducer implements Producer {
 
   close(): Promise<void> {
     this.closing ??= this.flush().finally(() => {
-      this.lingerTimer?.cancel()
+      this.linger.stop()
       this.sweepTimer?.cancel()
       this.onClosed()
     })
@@ -207,43 +199,9 @@ export class BatchingProducer implements Producer {
   }
 
   private begin(route: TopicRoute): Topic {
-    const acks = this.settings.acks ?? route.view.policy.acksDefault
-    const { partitions } = route.view.policy
-    const topic: Topic = {
-      route,
-      acks,
-      idempotent: this.settings.idempotent ?? acks === 'all',
-      refreshing: false,
-      gone: false,
-      lanes: [],
-      sticky: Math.floor(this.cluster.ports.random.float() * partitions),
-    }
+    const topic = topicOf(route, this.settings, this.cluster.ports.random)
     this.topics.set(route.view.name, topic)
     return topic
-  }
-
-  private lane(topic: Topic, partition: number): Lane {
-    const known = topic.lanes[partition]
-    if (known !== undefined) return known
-    const { backoffMs, backoffMaxMs } = this.cluster.settings
-    const lane: Lane = {
-      queue: new PartitionQueue({
-        topic: topic.route.view.name,
-        partition,
-        idempotent: topic.idempotent,
-        window: windowOf(topic),
-        settled: (batch) => this.settled(batch),
-      }),
-      topic,
-      backoff: new Backoff(this.cluster.ports.random, backoffMs, backoffMaxMs),
-      listed: false,
-      lingering: false,
-      identifying: false,
-      identifiedBefore: false,
-      redirect: undefined,
-    }
-    topic.lanes[partition] = lane
-    return lane
   }
 
   private append(topic: Topic, outgoing: Outgoing): void {
@@ -263,7 +221,7 @@ export class BatchingProducer implements Producer {
     const partition =
       chosen ??
       (key === null ? topic.sticky % policy.partitions : partitionOf(key, policy.partitions))
-    const lane = this.lane(topic, partition)
+    const lane = laneOf(topic, partition, this.cluster, this.onSettled)
     let batch = lane.queue.open ?? this.openBatch(lane)
     if (!put(batch, outgoing, sizeMax)) {
       this.seal(lane)
@@ -288,47 +246,10 @@ export class BatchingProducer implements Producer {
     const dueMs = nowMs + lingerMs
     const batch = new ProducerBatch(new BatchBuilder(), codec, dueMs, nowMs + deliveryTimeoutMs)
     lane.queue.open = batch
-    if (!lane.lingering) {
-      lane.lingering = true
-      this.lingering.push(lane)
-    }
-    this.armLinger(dueMs)
+    this.linger.watch(lane, dueMs)
     // Partitions may have been added meanwhile; a batch is often enough to look.
     if (this.cluster.routeIfKnown(lane.queue.topic) === undefined) this.sender.refresh(lane.topic)
     return batch
-  }
-
-  /** A timer that is running is due sooner: every batch lingers equally long. */
-  private armLinger(dueMs: number): void {
-    if (this.lingerTimer !== undefined || this.lingerNextTurn) return
-    const { clock } = this.cluster.ports
-    if (this.settings.lingerMs === 0) {
-      this.lingerNextTurn = true
-      clock.nextTurn(() => this.lingerOver())
-      return
-    }
-    const inMs = Math.max(0, dueMs - clock.monotonic())
-    this.lingerTimer = clock.after(inMs, () => this.lingerOver())
-  }
-
-  private lingerOver(): void {
-    this.lingerTimer = undefined
-    this.lingerNextTurn = false
-    const nowMs = this.cluster.ports.clock.monotonic()
-    const lanes = this.lingering
-    this.lingering = []
-    let nextMs = Infinity
-    for (const lane of lanes) {
-      const batch = lane.queue.open
-      if (batch !== undefined && batch.dueMs > nowMs) {
-        this.lingering.push(lane)
-        nextMs = Math.min(nextMs, batch.dueMs)
-        continue
-      }
-      lane.lingering = false
-      if (batch !== undefined) this.makeDue(lane, batch)
-    }
-    if (nextMs !== Infinity) this.armLinger(nextMs)
   }
 
   private makeDue(lane: Lane, batch: ProducerBatch): void {
@@ -456,12 +377,6 @@ export class BatchingProducer implements Producer {
     const message = `a record for '${topic}' got no answer within deliveryTimeoutMs (${this.settings.deliveryTimeoutMs} ms)`
     return new EastGuardError('TIMEOUT', message, { detail: { maybeStored: false } })
   }
-}
-
-function windowOf(topic: Topic): number {
-  if (topic.acks === '0') return Number.MAX_SAFE_INTEGER
-  // Without sequence numbers only one at a time keeps the order when it must be sent again.
-  return topic.idempotent ? PRODUCER_WINDOW : 1
 }
 
 function put(batch: ProducerBatch, outgoing: Outgoing, sizeMax: number): boolean {

@@ -1,5 +1,5 @@
 // A broker for the SDK's tests: everything in memory, nothing shared with the real one but the codecs. What goes wrong is
-// decided by whoever holds it. Its memory of producers is PROTOCOLS §8 at its plainest.
+// decided by whoever holds it.
 
 import assert from 'node:assert/strict'
 import { toHex } from '../../../src/base/bytes.ts'
@@ -14,8 +14,7 @@ import {
   producerId,
   recordCount,
 } from '../../../src/model/batch/header.ts'
-import { nodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
-import type { TopicView } from '../../../src/model/metadata.ts'
+import { topicId } from '../../../src/model/ids.ts'
 import { POLICY_DEFAULTS, type TopicPolicy } from '../../../src/model/policy.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Address, Connection, Listener, Streams } from '../../../src/ports/streams.ts'
@@ -51,41 +50,9 @@ import {
   slotLeastKeyHash,
   slotPartition,
 } from '../../../src/wire/native/produce.ts'
+import { FakePartition, type FakeTopic, judge, NODE, refusal, view } from './fake-log.ts'
 
 const FRAME_BYTES_MAX = 72 * 1024 * 1024
-const NODE = nodeId('0'.repeat(31) + '1')
-
-interface StoredBatch {
-  readonly baseOffset: number
-  readonly count: number
-  readonly batch: Uint8Array
-  readonly least: number
-  readonly greatest: number
-}
-
-interface Memory {
-  epoch: number
-  next: number
-  /** sequence -> base offset, the last five. */
-  seen: { sequence: number; count: number; baseOffset: number }[]
-}
-
-export class FakePartition {
-  readonly batches: StoredBatch[] = []
-  end = 0
-  start = 0
-  readonly producers: Map<number, Memory> = new Map()
-  /** Batches received and not answered. */
-  unanswered = 0
-  unansweredMost = 0
-}
-
-export interface FakeTopic {
-  readonly name: string
-  readonly id: TopicId
-  policy: TopicPolicy
-  readonly partitions: FakePartition[]
-}
 
 /** What happens to one PRODUCE frame. */
 export type Fate =
@@ -403,7 +370,8 @@ export class FakeBroker {
     const baseOffset = partition.end
     partition.end += count
     if (id >= 0) {
-      const memory = partition.producers.get(id) as Memory
+      const memory = partition.producers.get(id)
+      assert.ok(memory)
       memory.seen.push({ sequence: baseSequence(batch), count, baseOffset })
       if (memory.seen.length > 5) memory.seen.shift()
       memory.next = (baseSequence(batch) + count) % 2 ** 31
@@ -464,64 +432,5 @@ export class FakeBroker {
         stream.connection.write(wanted ? [head, next.batch.slice()] : [head])
       }
     }
-  }
-}
-
-function judge(
-  partition: FakePartition,
-  id: number,
-  epoch: number,
-  sequence: number,
-  count: number,
-): ProduceResult | undefined {
-  let memory = partition.producers.get(id)
-  if (memory !== undefined && epoch < memory.epoch) return refusal('PRODUCER_FENCED')
-  if (memory === undefined || epoch > memory.epoch) {
-    if (sequence !== 0) return refusal('OUT_OF_ORDER_SEQUENCE')
-    memory = { epoch, next: 0, seen: [] }
-    partition.producers.set(id, memory)
-    return undefined
-  }
-  const seen = memory.seen.find((s) => s.sequence === sequence && s.count === count)
-  if (seen !== undefined) {
-    const { baseOffset } = seen
-    return { error: undefined, message: '', baseOffset, logAppendTimeMs: -1 }
-  }
-  if (sequence < memory.next) return refusal('DUPLICATE_SEQUENCE')
-  return sequence === memory.next ? undefined : refusal('OUT_OF_ORDER_SEQUENCE')
-}
-
-function refusal(error: ErrorCode): ProduceResult {
-  return { error, message: `refused: ${error}`, baseOffset: -1, logAppendTimeMs: -1 }
-}
-
-function view(topic: FakeTopic): TopicView {
-  const partitions = topic.partitions.length
-  return {
-    name: topic.name,
-    topicId: topic.id,
-    policy: topic.policy,
-    createdAtMs: 0,
-    version: 1,
-    logStartOffsets: topic.partitions.map((p) => p.start),
-    ranges: [
-      {
-        range: 0,
-        state: 'active',
-        firstPartition: 0,
-        endPartition: partitions,
-        parents: [],
-        children: [],
-        segments: [
-          {
-            segment: 1,
-            state: 'open',
-            replicas: [NODE],
-            firstOffsets: topic.partitions.map(() => 0),
-            openedAtMs: 0,
-          },
-        ],
-      },
-    ],
   }
 }

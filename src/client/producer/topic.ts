@@ -1,0 +1,67 @@
+// A topic as one producer writes it: how it is acknowledged, and a lane for each partition that was written to.
+
+import { PRODUCER_WINDOW } from '../../model/limits.ts'
+import type { Random } from '../../ports/random.ts'
+import type { Cluster, TopicRoute } from '../cluster.ts'
+import { Backoff } from '../timing.ts'
+import type { ProducerBatch } from './batch.ts'
+import { PartitionQueue } from './partition-queue.ts'
+import type { Lane, ProducerTopic } from './sender.ts'
+import type { ProducerSettings } from './settings.ts'
+
+export interface Topic extends ProducerTopic {
+  readonly idempotent: boolean
+  /** By partition; made when first written to. */
+  readonly lanes: (Lane | undefined)[]
+  /** Where records without a key go until the batch there is full. */
+  sticky: number
+}
+
+export function topicOf(route: TopicRoute, settings: ProducerSettings, random: Random): Topic {
+  const { policy } = route.view
+  const acks = settings.acks ?? policy.acksDefault
+  return {
+    route,
+    acks,
+    idempotent: acks === 'all' && settings.idempotent !== false,
+    refreshing: false,
+    gone: false,
+    lanes: [],
+    sticky: Math.floor(random.float() * policy.partitions),
+  }
+}
+
+export function laneOf(
+  topic: Topic,
+  partition: number,
+  cluster: Cluster,
+  settled: (batch: ProducerBatch) => void,
+): Lane {
+  const known = topic.lanes[partition]
+  if (known !== undefined) return known
+  const { backoffMs, backoffMaxMs } = cluster.settings
+  const lane: Lane = {
+    queue: new PartitionQueue({
+      topic: topic.route.view.name,
+      partition,
+      idempotent: topic.idempotent,
+      window: windowOf(topic),
+      settled,
+    }),
+    topic,
+    backoff: new Backoff(cluster.ports.random, backoffMs, backoffMaxMs),
+    listed: false,
+    lingering: false,
+    identifying: false,
+    identifiedBefore: false,
+    redirect: undefined,
+  }
+  topic.lanes[partition] = lane
+  return lane
+}
+
+function windowOf(topic: Topic): number {
+  if (topic.acks === '0') return Number.MAX_SAFE_INTEGER
+  // Without sequence numbers only one at a time keeps the order when it must be sent again.
+  return topic.idempotent ? PRODUCER_WINDOW : 1
+}

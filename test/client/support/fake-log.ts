@@ -1,0 +1,101 @@
+// What the fake broker keeps: topics, the batches of their partitions, and the memory of producers, PROTOCOLS §8 at its
+// plainest.
+
+import type { ErrorCode } from '../../../src/base/errors.ts'
+import { type NodeId, nodeId, type TopicId } from '../../../src/model/ids.ts'
+import type { TopicView } from '../../../src/model/metadata.ts'
+import type { TopicPolicy } from '../../../src/model/policy.ts'
+import type { ProduceResult } from '../../../src/wire/native/produce.ts'
+
+export const NODE: NodeId = nodeId('0'.repeat(31) + '1')
+
+interface StoredBatch {
+  readonly baseOffset: number
+  readonly count: number
+  readonly batch: Uint8Array
+  readonly least: number
+  readonly greatest: number
+}
+
+interface Memory {
+  epoch: number
+  next: number
+  /** sequence -> base offset, the last five. */
+  seen: { sequence: number; count: number; baseOffset: number }[]
+}
+
+export class FakePartition {
+  readonly batches: StoredBatch[] = []
+  end = 0
+  start = 0
+  readonly producers: Map<number, Memory> = new Map()
+  /** Batches received and not answered. */
+  unanswered = 0
+  unansweredMost = 0
+}
+
+export interface FakeTopic {
+  readonly name: string
+  readonly id: TopicId
+  policy: TopicPolicy
+  readonly partitions: FakePartition[]
+}
+
+export function judge(
+  partition: FakePartition,
+  id: number,
+  epoch: number,
+  sequence: number,
+  count: number,
+): ProduceResult | undefined {
+  let memory = partition.producers.get(id)
+  if (memory !== undefined && epoch < memory.epoch) return refusal('PRODUCER_FENCED')
+  if (memory === undefined || epoch > memory.epoch) {
+    if (sequence !== 0) return refusal('OUT_OF_ORDER_SEQUENCE')
+    memory = { epoch, next: 0, seen: [] }
+    partition.producers.set(id, memory)
+    return undefined
+  }
+  const seen = memory.seen.find((s) => s.sequence === sequence && s.count === count)
+  if (seen !== undefined) {
+    const { baseOffset } = seen
+    return { error: undefined, message: '', baseOffset, logAppendTimeMs: -1 }
+  }
+  if (sequence < memory.next) return refusal('DUPLICATE_SEQUENCE')
+  return sequence === memory.next ? undefined : refusal('OUT_OF_ORDER_SEQUENCE')
+}
+
+export function refusal(error: ErrorCode): ProduceResult {
+  return { error, message: `refused: ${error}`, baseOffset: -1, logAppendTimeMs: -1 }
+}
+
+export function view(topic: FakeTopic): TopicView {
+  const partitions = topic.partitions.length
+  return {
+    name: topic.name,
+    topicId: topic.id,
+    policy: topic.policy,
+    createdAtMs: 0,
+    version: 1,
+    logStartOffsets: topic.partitions.map((p) => p.start),
+    ranges: [
+      {
+        range: 0,
+        state: 'active',
+        firstPartition: 0,
+        endPartition: partitions,
+        parents: [],
+        children: [],
+        segments: [
+          {
+            segment: 1,
+            state: 'open',
+            replicas: [NODE],
+            firstOffsets: topic.partitions.map(() => 0),
+            openedAtMs: 0,
+          },
+        ],
+      },
+    ],
+  }
+}
