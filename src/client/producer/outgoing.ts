@@ -1,5 +1,7 @@
-// A record from send() to its outcome. The same object waits for room, waits for the topic to be looked up, and then
-// stands in its batch for whoever holds the promise; once its bytes are in a batch it lets go of key and value.
+// A record from send() to its outcome: who waits for it. One of these lives as long as the record's batch does, and that
+// is what a record costs: at a million a second, what outlives a turn is what the garbage collector must copy. So the
+// record's bytes are apart, and gone once they are in a batch; only a record that must wait for room or for its topic
+// keeps both together.
 
 import { EastGuardError } from '../../base/errors.ts'
 import type { RecordHeaderBytes } from '../../model/batch/encode.ts'
@@ -17,17 +19,17 @@ export interface RecordBytes {
   readonly partition: number | undefined
 }
 
-const NO_HEADERS: readonly RecordHeaderBytes[] = []
+/** A record that cannot go into a batch yet. */
+export interface Waiting {
+  readonly record: RecordBytes
+  readonly outgoing: Outgoing
+  readonly sizeBytes: number
+  /** On the monotonic clock. */
+  readonly deadlineMs: number
+}
 
 export class Outgoing implements Completion {
-  readonly topic: string
-  key: Uint8Array | null
-  value: Uint8Array | null
-  headers: readonly RecordHeaderBytes[]
   readonly timestamp: number
-  readonly partition: number | undefined
-  readonly sizeBytes: number
-  readonly deadlineMs: number
   readonly generation: Generation
   /** Its bytes are in a batch: an abort no longer keeps it from being sent. */
   batched = false
@@ -37,31 +39,16 @@ export class Outgoing implements Completion {
   private readonly reject: (error: EastGuardError) => void
 
   constructor(
-    record: RecordBytes,
-    sizeBytes: number,
-    deadlineMs: number,
+    timestamp: number,
     generation: Generation,
     resolve: (place: RecordPlace) => void,
     reject: (error: EastGuardError) => void,
   ) {
-    this.topic = record.topic
-    this.key = record.key
-    this.value = record.value
-    this.headers = record.headers
-    this.timestamp = record.timestamp
-    this.partition = record.partition
-    this.sizeBytes = sizeBytes
-    this.deadlineMs = deadlineMs
+    this.timestamp = timestamp
     this.generation = generation
+    this.unwatch = undefined
     this.resolve = resolve
     this.reject = reject
-  }
-
-  letGo(): void {
-    this.batched = true
-    this.key = null
-    this.value = null
-    this.headers = NO_HEADERS
   }
 
   /** An abort ends the wait at once; whether the record is sent all the same depends on how far it has come. */

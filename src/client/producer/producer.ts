@@ -20,7 +20,7 @@ import { aborted, deadlineIn } from '../timing.ts'
 import { ProducerBatch } from './batch.ts'
 import { Generations } from './generations.ts'
 import { Linger } from './linger.ts'
-import { Group, Outgoing } from './outgoing.ts'
+import { Group, Outgoing, type RecordBytes, type Waiting } from './outgoing.ts'
 import { type Lane, Sender } from './sender.ts'
 import {
   BATCH_OVERHEAD_BYTES,
@@ -38,7 +38,7 @@ const SWEEP_MS_MOST = 1000
 
 /** A topic that is being looked up, and the records that wait for it. */
 interface Lookup {
-  readonly waiting: Outgoing[]
+  readonly waiting: Waiting[]
 }
 
 export class BatchingProducer implements Producer {
@@ -49,7 +49,9 @@ export class BatchingProducer implements Producer {
   private readonly onSettled = (batch: ProducerBatch): void => this.settled(batch)
   private readonly topics = new Map<string, Topic>()
   private readonly lookups = new Map<string, Lookup>()
-  private readonly waiting = new Fifo<Outgoing>(WAITING_MAX)
+  private readonly waiting = new Fifo<Waiting>(WAITING_MAX)
+  /** Records that were waiting are being brought to their topic: none may overtake them. */
+  private ordering = false
   private readonly generations = new Generations()
   private readonly linger: Linger
   private sweepTimer: Timer | undefined
@@ -114,35 +116,42 @@ export class BatchingProducer implements Producer {
     resolve: (place: RecordPlace) => void,
     reject: (error: EastGuardError) => void,
   ): void {
-    let outgoing: Outgoing
+    let bytes: RecordBytes
+    let sizeBytes: number
     try {
       if (this.closing !== undefined) throw new EastGuardError('CLOSED', 'the producer is closed')
       if (signal?.aborted === true) throw aborted(signal, 'send')
-      const { clock } = this.cluster.ports
-      const bytes = encodeRecord(record, clock)
-      const size = recordSize(bytes)
-      this.checkSize(size)
-      const deadlineMs = clock.monotonic() + this.settings.deliveryTimeoutMs
-      const generation = this.generations.current
-      outgoing = new Outgoing(bytes, size, deadlineMs, generation, resolve, reject)
+      bytes = encodeRecord(record, this.cluster.ports.clock)
+      sizeBytes = recordSize(bytes)
+      this.checkSize(sizeBytes)
     } catch (error) {
       reject(error instanceof EastGuardError ? error : invalid(String(error)))
       return
     }
+    const generation = this.generations.current
+    const outgoing = new Outgoing(bytes.timestamp, generation, resolve, reject)
     if (signal !== undefined) outgoing.watch(signal)
-    if (this.waiting.size > 0 || !this.fits(outgoing)) {
-      if (!this.waiting.push(outgoing)) {
-        const message = `${WAITING_MAX} records wait for the producer's buffer`
-        outgoing.failed(new EastGuardError('BUFFER_FULL', message))
-        return
-      }
-      outgoing.generation.live++
-      this.countUp(1)
+    const topic = this.topics.get(bytes.topic)
+    if (this.waiting.size === 0 && topic !== undefined && this.fits(sizeBytes)) {
+      this.count(outgoing)
+      this.reservedBytes += sizeBytes
+      this.append(topic, bytes, sizeBytes, outgoing)
       return
     }
+    const deadlineMs = this.cluster.ports.clock.monotonic() + this.settings.deliveryTimeoutMs
+    if (!this.waiting.push({ record: bytes, outgoing, sizeBytes, deadlineMs })) {
+      const message = `${WAITING_MAX} records wait for the producer's buffer`
+      outgoing.failed(new EastGuardError('BUFFER_FULL', message))
+      return
+    }
+    this.count(outgoing)
+    this.takeWaiting()
+  }
+
+  private count(outgoing: Outgoing): void {
     outgoing.generation.live++
-    this.countUp(1)
-    this.take(outgoing)
+    this.unsettled++
+    if (this.sweepTimer === undefined) this.armSweep()
   }
 
   private checkSize(size: number): void {
@@ -150,20 +159,9 @@ export class BatchingProducer implements Producer {
     if (size > most) throw tooLarge(size, most, 'maxBatchBytes allows')
   }
 
-  private fits(outgoing: Outgoing): boolean {
+  private fits(sizeBytes: number): boolean {
     // An empty buffer takes a record of any size, or it would wait for ever.
-    return (
-      this.reservedBytes === 0 ||
-      this.reservedBytes + outgoing.sizeBytes <= this.settings.bufferBytes
-    )
-  }
-
-  /** It has room: reserve it, and bring it to its topic. */
-  private take(outgoing: Outgoing): void {
-    this.reservedBytes += outgoing.sizeBytes
-    const topic = this.topics.get(outgoing.topic)
-    if (topic !== undefined) this.append(topic, outgoing)
-    else this.lookUp(outgoing.topic).waiting.push(outgoing)
+    return this.reservedBytes === 0 || this.reservedBytes + sizeBytes <= this.settings.bufferBytes
   }
 
   private lookUp(name: string): Lookup {
@@ -177,10 +175,10 @@ export class BatchingProducer implements Producer {
         (route) => {
           this.lookups.delete(name)
           const topic = this.begin(route)
-          for (const outgoing of lookup.waiting) {
-            if (outgoing.done) this.drop(outgoing)
-            else this.append(topic, outgoing)
-          }
+          this.ordering = true
+          for (const waiting of lookup.waiting) this.bring(topic, waiting)
+          this.ordering = false
+          this.takeWaiting()
         },
         (error: unknown) => {
           const known = error instanceof EastGuardError ? error : invalid(String(error))
@@ -190,7 +188,9 @@ export class BatchingProducer implements Producer {
             return
           }
           this.lookups.delete(name)
-          for (const outgoing of lookup.waiting) this.fail(outgoing, known)
+          for (const { outgoing, sizeBytes } of lookup.waiting) {
+            this.fail(outgoing, sizeBytes, known)
+          }
         },
       )
     }
@@ -204,18 +204,23 @@ export class BatchingProducer implements Producer {
     return topic
   }
 
-  private append(topic: Topic, outgoing: Outgoing): void {
-    const { policy } = topic.route.view
-    const { key, partition: chosen } = outgoing
+  private bring(topic: Topic, { record, sizeBytes, outgoing }: Waiting): void {
+    if (outgoing.done) this.release(outgoing, sizeBytes)
+    else this.append(topic, record, sizeBytes, outgoing)
+  }
+
+  private append(topic: Topic, record: RecordBytes, sizeBytes: number, outgoing: Outgoing): void {
+    const { policy, name } = topic.route.view
+    const { key, partition: chosen } = record
     if (chosen !== undefined && chosen >= policy.partitions) {
-      const message = `topic '${outgoing.topic}' has no partition ${chosen}, only ${policy.partitions}`
-      this.fail(outgoing, new EastGuardError('UNKNOWN_PARTITION', message))
+      const message = `topic '${name}' has no partition ${chosen}, only ${policy.partitions}`
+      this.fail(outgoing, sizeBytes, new EastGuardError('UNKNOWN_PARTITION', message))
       return
     }
     const sizeMax = Math.min(this.settings.maxBatchBytes, policy.maxMessageBytes)
-    if (outgoing.sizeBytes > sizeMax - BATCH_OVERHEAD_BYTES) {
+    if (sizeBytes > sizeMax - BATCH_OVERHEAD_BYTES) {
       const most = sizeMax - BATCH_OVERHEAD_BYTES
-      this.fail(outgoing, tooLarge(outgoing.sizeBytes, most, `topic '${outgoing.topic}' takes`))
+      this.fail(outgoing, sizeBytes, tooLarge(sizeBytes, most, `topic '${name}' takes`))
       return
     }
     const partition =
@@ -223,14 +228,14 @@ export class BatchingProducer implements Producer {
       (key === null ? topic.sticky % policy.partitions : partitionOf(key, policy.partitions))
     const lane = laneOf(topic, partition, this.cluster, this.onSettled)
     let batch = lane.queue.open ?? this.openBatch(lane)
-    if (!put(batch, outgoing, sizeMax)) {
+    if (!put(batch, record, sizeMax)) {
       this.seal(lane)
       batch = this.openBatch(lane)
-      put(batch, outgoing, sizeMax)
+      put(batch, record, sizeMax)
     }
-    batch.reservedBytes += outgoing.sizeBytes
+    batch.reservedBytes += sizeBytes
     batch.add(outgoing, key === null ? undefined : xxh32(key))
-    outgoing.letGo()
+    outgoing.batched = true
     if (batch.count >= this.settings.maxBatchRecords || batch.builder.size >= sizeMax) {
       this.seal(lane)
     } else if (outgoing.generation !== this.generations.current && !batch.due) {
@@ -244,7 +249,12 @@ export class BatchingProducer implements Producer {
     const nowMs = clock.monotonic()
     const { codec, lingerMs, deliveryTimeoutMs } = this.settings
     const dueMs = nowMs + lingerMs
-    const batch = new ProducerBatch(new BatchBuilder(), codec, dueMs, nowMs + deliveryTimeoutMs)
+    const batch = new ProducerBatch(
+      new BatchBuilder(lane.sizeHint),
+      codec,
+      dueMs,
+      nowMs + deliveryTimeoutMs,
+    )
     lane.queue.open = batch
     this.linger.watch(lane, dueMs)
     // Partitions may have been added meanwhile; a batch is often enough to look.
@@ -262,6 +272,8 @@ export class BatchingProducer implements Producer {
     const topic = lane.topic as Topic
     const batch = lane.queue.seal()
     if (batch === undefined) return
+    // The next will be about as large: then it need not be copied as it grows.
+    lane.sizeHint = batch.builder.size
     if (topic.sticky % topic.route.view.policy.partitions === lane.queue.partition) topic.sticky++
     if (batch.codec !== 'none') this.compress(lane, batch)
     this.sender.ready(lane)
@@ -298,13 +310,13 @@ export class BatchingProducer implements Producer {
   }
 
   /** A record that never reached a batch has failed. */
-  private fail(outgoing: Outgoing, error: EastGuardError): void {
+  private fail(outgoing: Outgoing, sizeBytes: number, error: EastGuardError): void {
     outgoing.failed(error)
-    this.drop(outgoing)
+    this.release(outgoing, sizeBytes)
   }
 
-  private drop(outgoing: Outgoing): void {
-    this.reservedBytes -= outgoing.sizeBytes
+  private release(outgoing: Outgoing, sizeBytes: number): void {
+    this.reservedBytes -= sizeBytes
     this.generations.settle(outgoing.generation, 1)
     this.countDown(1)
     this.takeWaiting()
@@ -317,20 +329,18 @@ export class BatchingProducer implements Producer {
     this.takeWaiting()
   }
 
+  /** Those at the head of the queue for which there is room, or for which nobody waits any more. */
   private takeWaiting(): void {
+    if (this.ordering) return
     for (let next = this.waiting.peek(); next !== undefined; next = this.waiting.peek()) {
-      if (!next.done && !this.fits(next)) return
+      if (!next.outgoing.done && !this.fits(next.sizeBytes)) return
       this.waiting.shift()
-      if (next.done) {
-        this.generations.settle(next.generation, 1)
-        this.countDown(1)
-      } else this.take(next)
+      this.reservedBytes += next.sizeBytes
+      const topic = this.topics.get(next.record.topic)
+      if (topic !== undefined) this.bring(topic, next)
+      else if (next.outgoing.done) this.release(next.outgoing, next.sizeBytes)
+      else this.lookUp(next.record.topic).waiting.push(next)
     }
-  }
-
-  private countUp(count: number): void {
-    this.unsettled += count
-    if (this.sweepTimer === undefined) this.armSweep()
   }
 
   private countDown(count: number): void {
@@ -358,17 +368,17 @@ export class BatchingProducer implements Producer {
         if (lane !== undefined) this.sender.ready(lane)
       }
     }
-    for (const [name, lookup] of this.lookups) {
-      while ((lookup.waiting[0]?.deadlineMs ?? Infinity) <= nowMs) {
-        const outgoing = lookup.waiting.shift()
-        if (outgoing !== undefined) this.fail(outgoing, this.late(name))
+    for (const [name, { waiting }] of this.lookups) {
+      while (waiting.length > 0 && (waiting[0] as Waiting).deadlineMs <= nowMs) {
+        const { outgoing, sizeBytes } = waiting.shift() as Waiting
+        this.fail(outgoing, sizeBytes, this.late(name))
       }
     }
     for (let next = this.waiting.peek(); next !== undefined; next = this.waiting.peek()) {
       if (next.deadlineMs > nowMs) break
+      next.outgoing.failed(this.late(next.record.topic))
       this.waiting.shift()
-      next.failed(this.late(next.topic))
-      this.generations.settle(next.generation, 1)
+      this.generations.settle(next.outgoing.generation, 1)
       this.countDown(1)
     }
   }
@@ -379,14 +389,9 @@ export class BatchingProducer implements Producer {
   }
 }
 
-function put(batch: ProducerBatch, outgoing: Outgoing, sizeMax: number): boolean {
-  return batch.builder.append(
-    outgoing.key,
-    outgoing.value,
-    outgoing.headers,
-    outgoing.timestamp,
-    sizeMax,
-  )
+function put(batch: ProducerBatch, record: RecordBytes, sizeMax: number): boolean {
+  const { key, value, headers, timestamp } = record
+  return batch.builder.append(key, value, headers, timestamp, sizeMax)
 }
 
 function tooLarge(size: number, most: number, who: string): EastGuardError {

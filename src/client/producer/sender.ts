@@ -32,6 +32,8 @@ export interface Lane {
   listed: boolean
   /** In the producer's list of lanes whose open batch lingers. */
   lingering: boolean
+  /** How large the last batch was. */
+  sizeHint: number
   /** A producer id has been asked for. */
   identifying: boolean
   identifiedBefore: boolean

@@ -52,6 +52,7 @@ export function laneOf(
     backoff: new Backoff(cluster.ports.random, backoffMs, backoffMaxMs),
     listed: false,
     lingering: false,
+    sizeHint: 0,
     identifying: false,
     identifiedBefore: false,
     redirect: undefined,
