@@ -15,7 +15,7 @@ import { EastGuardError } from '../../base/errors.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
-import { addressIn, type Cluster, type TopicRoute } from '../cluster.ts'
+import type { Cluster, TopicRoute } from '../cluster.ts'
 import { byLeader, offsetsAt } from '../offsets.ts'
 import { aborted, Backoff, deadlineIn } from '../timing.ts'
 import { Session } from './session.ts'
@@ -363,9 +363,7 @@ export class Feed {
       this.fail(error)
       return
     }
-    if (this.route !== undefined && addressIn(error) === undefined) {
-      this.cluster.forgetRoute(this.route)
-    }
+    if (this.route !== undefined) this.cluster.forgetRoute(this.route)
     if (this.reopenTimer !== undefined) return
     this.reopenTimer = clock.after(this.backoff.next(), () => this.openAgain())
   }

@@ -37,8 +37,8 @@ export interface Lane {
   /** A producer id has been asked for. */
   identifying: boolean
   identifiedBefore: boolean
-  /** Where a NOT_LEADER answer sent us, until the route is known again. */
-  redirect: Address | undefined
+  /** Where a NOT_LEADER answer sent us; holds as long as the route that was wrong. */
+  redirect: { readonly to: Address; readonly insteadOf: TopicRoute } | undefined
 }
 
 export interface SenderHooks {
@@ -111,7 +111,8 @@ export class Sender {
 
   private add(drafts: Draft[], lane: Lane, batch: ProducerBatch): void {
     const { acks, route } = lane.topic
-    const connection = this.cluster.at(lane.redirect ?? route.leaders[lane.queue.partition])
+    const redirect = lane.redirect?.insteadOf === route ? lane.redirect.to : undefined
+    const connection = this.cluster.at(redirect ?? route.leaders[lane.queue.partition])
     const size = lane.queue.bytesOf(batch).length
     let draft = drafts.find(
       (d) =>
@@ -202,7 +203,10 @@ export class Sender {
       this.hooks.topicGone(lane.topic, error)
       return
     }
-    if (error.code === 'NOT_LEADER') lane.redirect = addressIn(error)
+    if (error.code === 'NOT_LEADER') {
+      const to = addressIn(error)
+      lane.redirect = to === undefined ? undefined : { to, insteadOf: lane.topic.route }
+    }
     if (error.code !== 'STORAGE_FULL') this.refresh(lane.topic)
     if (lane.queue.refused(batch, error)) this.rest(lane)
     else this.ready(lane)
