@@ -12,6 +12,7 @@
 // those after. Credit is granted again for what was taken, so that at most `prefetchBytes` and one batch per broker wait.
 
 import { EastGuardError } from '../../base/errors.ts'
+import { Fifo } from '../../base/fifo.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
@@ -46,14 +47,18 @@ interface Queued extends Taken {
   readonly session: Session | undefined
 }
 
+function unbounded(): Fifo<Queued> {
+  return new Fifo(Number.MAX_SAFE_INTEGER)
+}
+
 export class Feed {
   readonly partitions: Map<number, FeedPartition> = new Map()
   private readonly cluster: Cluster
   private readonly settings: ConsumerSettings
   private readonly backoff: Backoff
   private route: TopicRoute | undefined
-  private queue: Queued[] = []
-  private head = 0
+  /** Bounded by credit, not by count. A ring: what was taken must not be kept, however far the brokers run ahead. */
+  private queue: Fifo<Queued> = unbounded()
   private sessions: Session[] = []
   private starting: Promise<void> | undefined
   private readonly seeks = new Map<number, number>()
@@ -75,8 +80,7 @@ export class Feed {
     this.backoff = new Backoff(cluster.ports.random, backoffMs, backoffMaxMs)
     const { signal } = settings
     this.onAbort = () => {
-      this.queue = []
-      this.head = 0
+      this.queue = unbounded()
       if (signal !== undefined) this.fail(aborted(signal, `consuming '${settings.topic}'`))
     }
     if (signal?.aborted === true) this.onAbort()
@@ -160,13 +164,7 @@ export class Feed {
   }
 
   private shift(): Queued | undefined {
-    while (this.head < this.queue.length) {
-      const queued = this.queue[this.head] as Queued
-      this.head++
-      if (this.head === this.queue.length) {
-        this.queue = []
-        this.head = 0
-      }
+    for (let queued = this.queue.shift(); queued !== undefined; queued = this.queue.shift()) {
       queued.session?.taken(queued.batch?.length ?? 0)
       if (queued.epoch === queued.from.epoch && queued.from.position < queued.from.end)
         return queued
