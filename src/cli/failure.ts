@@ -18,6 +18,11 @@ export class UsageError extends Error {
   override readonly name: string = 'UsageError'
 }
 
+/** Throws ABORTED when the user has interrupted the command. */
+export function throwIfInterrupted(signal: AbortSignal): void {
+  if (signal.aborted) throw new EastGuardError('ABORTED', 'the command was interrupted')
+}
+
 export function isPipeClosed(error: unknown): boolean {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === 'EPIPE'
 }

@@ -55,6 +55,13 @@ export class Output {
     if (!this.options.stdout.write(bytes)) await once(this.options.stdout, 'drain')
   }
 
+  /** Resolves when the bytes have left this process, and may change. */
+  written(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.options.stdout.write(bytes, (error) => (error ? reject(error) : resolve()))
+    })
+  }
+
   /** Short text that does not wait, such as a help page. */
   print(text: string): void {
     this.options.stdout.write(text)

@@ -10,8 +10,10 @@ import type {
   ConsumerOptions,
   ConsumerRecord,
 } from '../../client/api.ts'
+import { MIB } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { UsageError } from '../failure.ts'
+import { RawLines } from '../lines.ts'
 import { type Json, jsonBytes, type Output, showBytes } from '../output.ts'
 import { duration, wholeNumber } from './arguments.ts'
 
@@ -50,7 +52,8 @@ records; when --timeout-ms ends the wait early, the command fails.`,
 
 /** How long a broker may be away before a command that ends by itself gives up. */
 const UNAVAILABLE_MS = 10_000
-const NEWLINE: Uint8Array = Uint8Array.of(10)
+/** Enough to keep standard output busy, little enough to go unnoticed. */
+const PREFETCH_BYTES: number = 4 * MIB
 
 async function consume(
   context: CommandContext,
@@ -72,16 +75,18 @@ async function consume(
       signal,
     } satisfies ConsumerOptions),
     ...(options.follow === true ? {} : { unavailableTimeoutMs: UNAVAILABLE_MS }),
+    prefetchBytes: PREFETCH_BYTES,
     ...(options.partition === undefined ? {} : { partitions: [options.partition] }),
   })
   await using _closing = consumer
   const progress = out.terminal || options.follow === true ? undefined : out.progress(0, 'records')
+  const raw = options.raw === true ? new RawLines(out) : undefined
   let left = count ?? Number.POSITIVE_INFINITY
   let done = 0
   try {
     for await (const batch of withIdleLimit(consumer, options.timeoutMs)) {
       const records = batch.records.length > left ? batch.records.slice(0, left) : batch.records
-      await writeRecords(out, records, options.raw === true)
+      await writeRecords(out, records, raw)
       left -= records.length
       done += records.length
       progress?.update(done, '')
@@ -144,16 +149,14 @@ async function* withIdleLimit(
 async function writeRecords(
   out: Output,
   records: readonly ConsumerRecord[],
-  raw: boolean,
+  raw: RawLines | undefined,
 ): Promise<void> {
-  if (raw) {
-    const parts: Uint8Array[] = []
+  if (raw !== undefined) {
     for (const { value } of records) {
-      if (value !== null) parts.push(value)
-      parts.push(NEWLINE)
+      const full = raw.line(value)
+      if (full !== undefined) await full
     }
-    // One copy, so that a batch is one write.
-    await out.write(Buffer.concat(parts))
+    await raw.flush()
     return
   }
   let text = ''

@@ -4,6 +4,7 @@
 import { type Command, Option } from 'commander'
 import { build, type Histogram } from 'hdr-histogram-js'
 import { CODECS, type Codec } from '../../base/codec.ts'
+import { EastGuardError } from '../../base/errors.ts'
 import type { Producer } from '../../client/api.ts'
 import { ACKS, type Acks } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
@@ -98,7 +99,10 @@ function runLoad(
   let done = 0
   return new Promise((resolve, reject) => {
     let failed = false
-    const timer = setInterval(() => onProgress(done), REPORT_EVERY_MS)
+    const timer = setInterval(() => {
+      onProgress(done)
+      if (signal.aborted) fail(new EastGuardError('ABORTED', 'the command was interrupted'))
+    }, REPORT_EVERY_MS)
     const fail = (error: unknown): void => {
       failed = true
       clearInterval(timer)
@@ -107,7 +111,7 @@ function runLoad(
     const sendOne = (): void => {
       const intended = rate === undefined ? performance.now() : start + (sent * 1000) / rate
       sent++
-      producer.send({ topic, value }, { signal }).then(() => {
+      producer.send({ topic, value }).then(() => {
         latency.recordValue(Math.max(1, Math.round((performance.now() - intended) * 1000)))
         done++
         if (failed) return

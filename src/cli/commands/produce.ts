@@ -8,11 +8,11 @@ import { CODECS, type Codec } from '../../base/codec.ts'
 import type { Producer, ProducerRecord } from '../../client/api.ts'
 import { ACKS, type Acks, MIB } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
-import { UsageError } from '../failure.ts'
+import { throwIfInterrupted, UsageError } from '../failure.ts'
 import { linesOf } from '../lines.ts'
 import { wholeNumber } from './arguments.ts'
 
-const CHUNKS_WAITING_MAX = 64
+const CHUNKS_WAITING_MAX = 8
 const LINE_BYTES_MAX: number = 64 * MIB
 
 interface ProduceOptions {
@@ -66,6 +66,8 @@ async function produce(
   let bytes = 0
   let lineNumber = 0
   const started = performance.now()
+  // Ends the wait for further input.
+  signal.addEventListener('abort', () => input.destroy(), { once: true })
   try {
     for await (const lines of linesOf(input, LINE_BYTES_MAX)) {
       const records: ProducerRecord[] = []
@@ -158,7 +160,8 @@ class Feeder {
 
   async send(records: readonly ProducerRecord[]): Promise<void> {
     this.check()
-    const sending = this.producer.sendBatch(records, { signal: this.signal }).then(
+    // Without the signal: a listener per record on one signal costs more than the record. It is looked at here instead.
+    const sending = this.producer.sendBatch(records).then(
       () => {
         this.stored += records.length
       },
@@ -179,6 +182,7 @@ class Feeder {
   }
 
   private check(): void {
+    throwIfInterrupted(this.signal)
     if (this.failure !== undefined) throw this.failure.error
   }
 }
