@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { PassThrough, Readable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
 import { Output } from '../../src/cli/output.ts'
 import { Clients, runCommand, type Session } from '../../src/cli/shell/run.ts'
@@ -32,9 +32,8 @@ class Rig {
     json: boolean,
     body: (session: Session, clients: Clients) => Promise<number>,
   ): Promise<Ran> {
-    const stdout = new PassThrough()
-    const stderr = new PassThrough()
-    const texts = [textOf(stdout), textOf(stderr)]
+    const stdout = new Sink()
+    const stderr = new Sink()
     const session: Session = {
       version: '1.2.3',
       out: new Output({ stdout, stderr, stdoutIsTerminal: false, stderrIsTerminal: false, json }),
@@ -49,17 +48,18 @@ class Rig {
     const clients = new Clients(session.connect)
     const code = await body(session, clients)
     await clients.close()
-    stdout.end()
-    stderr.end()
-    const [out = '', err = ''] = await Promise.all(texts)
-    return { code, out, err }
+    return { code, out: stdout.text, err: stderr.text }
   }
 }
 
-async function textOf(stream: PassThrough): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of stream) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString('latin1')
+/** As a pipe does, it takes a copy before it says that bytes were written. */
+class Sink extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('latin1')
+    done()
+  }
 }
 
 test('the number after create-topic is replicas, and what is not given is left to the broker', async () => {
