@@ -8,7 +8,7 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import type { TopicId } from '../model/ids.ts'
-import type { DescribedCluster } from './describe.ts'
+import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import { describeCluster } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
@@ -190,13 +190,14 @@ export class Broker {
     }
   }
 
-  describeCluster(): DescribedCluster {
-    return describeCluster(this.options, this.parts.metadata.state)
+  async describeCluster(): Promise<DescribeClusterResponse> {
+    const space = await this.parts.space()
+    return describeCluster(this.options, this.parts.metadata.state, space)
   }
 
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
-    for (const leader of [...this.context.holding]) leader.resumeHeld()
+    for (const leader of Array.from(this.context.holding)) leader.resumeHeld()
   }
 
   /** Everybody who waits is told BROKER_STOPPED. The parts stay open; their owner closes them. */

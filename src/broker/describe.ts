@@ -1,16 +1,13 @@
 import type { MetadataView } from '../core/metadata/types.ts'
-import type { BrokerView } from '../model/metadata.ts'
+import type { DiskSpace } from '../ports/disk.ts'
+import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { BrokerOptions } from './options.ts'
 
-export interface DescribedCluster {
-  readonly clusterId: string
-  readonly topics: number
-  readonly ranges: number
-  readonly segments: number
-  readonly brokers: readonly (BrokerView & { readonly version: string })[]
-}
-
-export function describeCluster(options: BrokerOptions, state: MetadataView): DescribedCluster {
+export function describeCluster(
+  options: BrokerOptions,
+  state: MetadataView,
+  space: DiskSpace,
+): DescribeClusterResponse {
   let ranges = 0
   let segments = 0
   for (const topic of state.topics.values()) {
@@ -31,6 +28,8 @@ export function describeCluster(options: BrokerOptions, state: MetadataView): De
         clientPort: options.advertised.port(),
         alive: true,
         version: options.version,
+        diskTotalBytes: space.totalBytes,
+        diskFreeBytes: space.freeBytes,
       },
     ],
   }

@@ -4,6 +4,7 @@ import type { NodeId } from '../model/ids.ts'
 import type { TopicPolicy } from '../model/policy.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Compute } from '../ports/compute.ts'
+import type { DiskSpace } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Metrics } from '../ports/metrics.ts'
 import type { Random } from '../ports/random.ts'
@@ -38,4 +39,6 @@ export interface BrokerParts {
   readonly ports: BrokerPorts
   readonly metadata: MetadataLog
   readonly store: LogStore
+  /** Of the disk that the data lies on. */
+  space(): Promise<DiskSpace>
 }

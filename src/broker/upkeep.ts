@@ -31,7 +31,7 @@ export class Upkeep {
   private checkHeld(): void {
     this.heldTimer = this.context.clock.after(HELD_CHECK_MS, () => {
       const now = this.context.clock.monotonic()
-      for (const leader of [...this.context.holding]) leader.expireHeld(now)
+      for (const leader of Array.from(this.context.holding)) leader.expireHeld(now)
       if (!this.stopped) this.checkHeld()
     })
   }
@@ -46,7 +46,7 @@ export class Upkeep {
 
   private async pass(): Promise<void> {
     let count = 0
-    for (const runtime of [...this.broker.registry.all()]) {
+    for (const runtime of Array.from(this.broker.registry.all())) {
       if (this.stopped) return
       await this.keepUp(runtime)
       if (++count % TOPICS_PER_TURN === 0) await this.nextTurn()

@@ -12,8 +12,8 @@ import type { Entry } from '../../model/entry.ts'
 import { ACKS_LEADER, type ProduceSink } from '../sinks.ts'
 
 export class PendingRing {
-  private entries: (Entry | undefined)[] = new Array<Entry | undefined>(64)
-  private sinks: (ProduceSink | undefined)[] = new Array<ProduceSink | undefined>(64)
+  private entries: (Entry | undefined)[] = Array.from({ length: 64 })
+  private sinks: (ProduceSink | undefined)[] = Array.from({ length: 64 })
   private slots = new Int32Array(64)
   private acks = new Uint8Array(64)
   private head = 0
@@ -82,8 +82,8 @@ export class PendingRing {
 
   private grow(): void {
     const old = this.entries.length
-    const entries = new Array<Entry | undefined>(2 * old)
-    const sinks = new Array<ProduceSink | undefined>(2 * old)
+    const entries = Array.from<Entry | undefined>({ length: 2 * old })
+    const sinks = Array.from<ProduceSink | undefined>({ length: 2 * old })
     const slots = new Int32Array(2 * old)
     const acks = new Uint8Array(2 * old)
     for (let i = 0; i < this.count; i++) {

@@ -38,7 +38,7 @@ export class Watchers {
   }
 
   wakeAll(): void {
-    for (const partition of [...this.lists.keys()]) this.wake(partition)
+    for (const partition of Array.from(this.lists.keys())) this.wake(partition)
   }
 
   private wake(partition: number): void {

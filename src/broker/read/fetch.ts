@@ -35,7 +35,7 @@ export class Fetch implements Watcher {
   private readonly parts: readonly FetchPart[]
   private readonly limits: FetchLimits
   private readonly done: (partitions: readonly FetchedPartition[]) => void
-  private readonly deadline: number
+  private deadline: number
   private timer: Timer | undefined
   private running = false
   private again = false
@@ -58,6 +58,12 @@ export class Fetch implements Watcher {
     void this.run()
   }
 
+  /** Answers with what there is, waiting no longer. */
+  finish(): void {
+    this.deadline = this.clock.monotonic()
+    this.wake()
+  }
+
   /** The client is gone: nothing is answered any more. */
   cancel(): void {
     this.over = true
@@ -65,6 +71,7 @@ export class Fetch implements Watcher {
   }
 
   wake(): void {
+    if (this.over) return
     if (this.running) this.again = true
     else void this.run()
   }

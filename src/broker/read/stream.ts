@@ -96,6 +96,11 @@ export class ConsumeStream {
     this.pump()
   }
 
+  /** The client is behind already: wait for `drained`. */
+  block(): void {
+    this.blocked = true
+  }
+
   /** The client has read: the socket takes more. */
   drained(): void {
     this.blocked = false

@@ -55,7 +55,7 @@ export class TopicRuntime {
       widened = true
     }
     if (!widened) return
-    this.byPartition = new Array<RangeLeader | undefined>(topic.policy.partitions)
+    this.byPartition = Array.from({ length: topic.policy.partitions })
     for (const leader of this.leaders.values()) {
       const { firstPartition, endPartition } = leader.range
       this.byPartition.fill(leader, firstPartition, endPartition)
