@@ -356,7 +356,7 @@ export class RangeLeader implements SegmentListener {
       held.sink.refused(held.slot, 'TIMEOUT', `the range was ${this.waitsFor()} for too long`)
     })
     if (this.held.size === 0) this.context.holding.delete(this)
-    else if (this.mode === 'fenced') this.wakeUp()
+    else if (this.state === undefined || this.mode === 'fenced') this.wakeUp()
   }
 
   private waitsFor(): string {

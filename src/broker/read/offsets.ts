@@ -3,12 +3,12 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import { segmentsOf } from '../../core/metadata/lookup.ts'
-import { BATCH_HEADER_BYTES, batchCodec, maxTimestamp } from '../../model/batch/header.ts'
+import { RecordReader, recordsSection } from '../../model/batch/decode.ts'
+import { batchCodec, maxTimestamp } from '../../model/batch/header.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { Compute } from '../../ports/compute.ts'
 import type { LogStore } from '../../storage/types.ts'
 import type { Cursor } from './cursor.ts'
-import { firstRecordAt } from './record-times.ts'
 
 export interface FoundOffset {
   /** -1: no record is that young. */
@@ -67,8 +67,14 @@ async function recordByTime(
   const { batch } = entry
   const codec = batchCodec(batch)
   if (codec === undefined || maxTimestamp(batch) < timestamp) return undefined
-  const section = batch.subarray(BATCH_HEADER_BYTES)
+  const section = recordsSection(batch)
   const records =
     codec === 'none' ? section : await compute.decompress(codec, section, OPENED_BYTES_MAX)
-  return firstRecordAt(batch, records, timestamp, logStart)
+  const reader = new RecordReader(batch, records)
+  for (let record = reader.next(); record !== undefined; record = reader.next()) {
+    if (record.timestamp >= timestamp && record.offset >= logStart) {
+      return { offset: record.offset, timestamp: record.timestamp }
+    }
+  }
+  return undefined
 }

@@ -1,0 +1,128 @@
+// A broker over a store and a metadata log in memory, with a native door on a free port. `restart` is what a restarted
+// process would find: the same entries and metadata, nothing else.
+
+import { Broker } from '../../../src/broker/broker.ts'
+import type { MetadataListener, MetadataLog } from '../../../src/broker/metadata/types.ts'
+import { settleRecovered } from '../../../src/broker/topics/retention.ts'
+import type { Command, ResultOf } from '../../../src/core/metadata/commands.ts'
+import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
+import type { MetadataState } from '../../../src/core/metadata/types.ts'
+import { NativeDoor } from '../../../src/doors/native/door.ts'
+import type { NativeDoorSettings } from '../../../src/doors/native/settings.ts'
+import { systemClock } from '../../../src/io/clock/system-clock.ts'
+import { nodeCompute } from '../../../src/io/compute/node-compute.ts'
+import { systemRandom } from '../../../src/io/random/system-random.ts'
+import { nodeStreams } from '../../../src/io/tcp/node-streams.ts'
+import { nodeId } from '../../../src/model/ids.ts'
+import { MIB, POLICY_DEFAULTS } from '../../../src/model/policy.ts'
+import { simLog } from '../../../src/sim/ports/log.ts'
+import { simMetrics } from '../../../src/sim/ports/metrics.ts'
+import { MemoryStore } from './memory-store.ts'
+
+export class MemoryMetadata implements MetadataLog {
+  readonly state: MetadataState
+  private listeners = new Set<MetadataListener>()
+
+  constructor(state: MetadataState = emptyState()) {
+    this.state = state
+  }
+
+  async propose<C extends Command>(command: C): Promise<ResultOf<C['kind']>> {
+    await new Promise((resolve) => setImmediate(resolve))
+    const { result, changed } = apply(this.state, command, this.state.appliedIndex + 1)
+    for (const listener of this.listeners) listener(changed, this.state.appliedIndex)
+    return result as unknown as ResultOf<C['kind']>
+  }
+
+  onChange(listener: MetadataListener): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  async close(): Promise<void> {}
+}
+
+export const SETTINGS: NativeDoorSettings = {
+  frameBytesMax: 4 * MIB,
+  connectionsMax: 100,
+  requestsInFlightMax: 1000,
+  connectionBytesMax: 8 * MIB,
+  answerBytesMax: MIB,
+  helloTimeoutMs: 5000,
+  frameTimeoutMs: 5000,
+  answerTimeoutMs: 5000,
+}
+
+export interface Running {
+  readonly broker: Broker
+  readonly store: MemoryStore
+  readonly metadata: MemoryMetadata
+  readonly port: number
+  restart(): Promise<Running>
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export async function runBroker(
+  settings: Partial<NativeDoorSettings> = {},
+  from: { store: MemoryStore; metadata: MemoryMetadata } = {
+    store: new MemoryStore(),
+    metadata: new MemoryMetadata(),
+  },
+): Promise<Running> {
+  const { store } = from
+  const metadata = new MemoryMetadata(from.metadata.state)
+  const parts = {
+    store,
+    metadata,
+    space: async () => ({ totalBytes: 1, freeBytes: 1 }),
+    ports: {
+      clock: systemClock({ keepAlive: false }),
+      random: systemRandom(),
+      compute: nodeCompute,
+      log: simLog(),
+      metrics: simMetrics(),
+    },
+  }
+  await settleRecovered(parts)
+  let port = 0
+  const broker = new Broker(
+    {
+      nodeId: nodeId('ab'.repeat(16)),
+      clusterId: 'cd'.repeat(16),
+      displayName: 'test',
+      version: '0',
+      advertised: { host: '127.0.0.1', port: () => port },
+      defaultPolicy: (replicationFactor) => ({
+        ...POLICY_DEFAULTS,
+        replicationFactor,
+        minInsyncReplicas: 1,
+      }),
+      defaultReplicationFactor: 3,
+      retentionCheckMs: 50,
+      producerIdExpiryMs: 3_600_000,
+      heldBytesMax: 4 * MIB,
+    },
+    parts,
+  )
+  const door = new NativeDoor(broker, { ...SETTINGS, ...settings })
+  const address = await door.listen(nodeStreams, { host: '127.0.0.1', port: 0 })
+  port = address.port
+  let stopped: Promise<void> | undefined
+  const stop = (): Promise<void> => {
+    stopped ??= door.stop(200).then(() => broker.stop())
+    return stopped
+  }
+  return {
+    broker,
+    store,
+    metadata,
+    port,
+    stop,
+    restart: async () => {
+      await stop()
+      return await runBroker(settings, { store, metadata })
+    },
+    [Symbol.asyncDispose]: stop,
+  }
+}

@@ -1,0 +1,164 @@
+// A log store without a disk, for tests of the broker alone. `sync` says when a group commit returns: at the next turn,
+// or when the test lets it.
+
+import { assert } from '../../../src/base/assert.ts'
+import { maxTimestamp } from '../../../src/model/batch/header.ts'
+import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
+import type { TopicId } from '../../../src/model/ids.ts'
+import type {
+  LogStore,
+  Room,
+  SegmentKey,
+  SegmentListener,
+  SegmentLog,
+} from '../../../src/storage/types.ts'
+
+function nameOf(key: SegmentKey): string {
+  return `${key.topicId}/${key.range}/${key.segment}`
+}
+
+export class MemoryLog implements SegmentLog {
+  readonly key: SegmentKey
+  readonly entries: Entry[] = []
+  durableEnd = 0
+  highWatermark = 0
+  bytes = 0
+  firstAppendAt: number | undefined
+  sealed = false
+  damage: string | undefined
+  /** Reads go the slow way. */
+  cold = false
+  private readonly listener: SegmentListener
+
+  constructor(key: SegmentKey, listener: SegmentListener) {
+    this.key = key
+    this.listener = listener
+  }
+
+  get end(): number {
+    return this.entries.length
+  }
+
+  append(entry: Entry): void {
+    assert(!this.sealed && entry.entryNumber === this.end, 'entries are dense')
+    this.entries.push(entry)
+    this.bytes += ENVELOPE_BYTES + entry.batch.length
+    this.firstAppendAt ??= performance.now()
+  }
+
+  synced(): void {
+    if (this.durableEnd === this.end) return
+    this.durableEnd = this.end
+    this.listener.durable(this)
+  }
+
+  advance(highWatermark: number): void {
+    assert(highWatermark >= this.highWatermark && highWatermark <= this.durableEnd, 'it moves on')
+    this.highWatermark = highWatermark
+  }
+
+  async seal(end: number): Promise<void> {
+    this.entries.length = end
+    this.sealed = true
+  }
+
+  readCached(partition: number, offset: number, maxBytes: number): readonly Entry[] | undefined {
+    return this.cold ? undefined : this.find(partition, offset, maxBytes)
+  }
+
+  private find(partition: number, offset: number, maxBytes: number): readonly Entry[] {
+    const found: Entry[] = []
+    let bytes = 0
+    for (const entry of this.entries.slice(0, this.highWatermark)) {
+      if (entry.partition !== partition || entry.baseOffset + entry.recordCount <= offset) continue
+      bytes += entry.batch.length
+      if (found.length > 0 && bytes > maxBytes) break
+      found.push(entry)
+    }
+    return found
+  }
+
+  async read(partition: number, offset: number, maxBytes: number): Promise<readonly Entry[]> {
+    return this.find(partition, offset, maxBytes)
+  }
+
+  async readByTime(partition: number, timestamp: number): Promise<Entry | undefined> {
+    return this.entries.find((e) => e.partition === partition && maxTimestamp(e.batch) >= timestamp)
+  }
+
+  async *scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    yield this.entries.slice(fromEntry, this.durableEnd)
+  }
+}
+
+export class MemoryStore implements LogStore {
+  readonly logs: Map<string, MemoryLog> = new Map()
+  readonly states: Map<string, Uint8Array> = new Map()
+  roomNow: Room = 'ok'
+  /** False: groups gather until `release`. */
+  automatic = true
+  commits = 0
+  /** The next staged state fails with it. */
+  failStage: Error | undefined
+  private running = false
+
+  room(): Room {
+    return this.roomNow
+  }
+
+  commit(): void {
+    if (this.running || !this.automatic) return
+    this.running = true
+    setImmediate(() => this.release())
+  }
+
+  release(): void {
+    this.running = false
+    this.commits++
+    for (const log of this.logs.values()) log.synced()
+    if ([...this.logs.values()].some((log) => log.durableEnd < log.end)) this.commit()
+  }
+
+  create(key: SegmentKey, listener: SegmentListener): MemoryLog {
+    const log = new MemoryLog(key, listener)
+    this.logs.set(nameOf(key), log)
+    return log
+  }
+
+  find(key: SegmentKey): MemoryLog | undefined {
+    return this.logs.get(nameOf(key))
+  }
+
+  keys(): readonly SegmentKey[] {
+    return [...this.logs.values()].map((log) => log.key)
+  }
+
+  async flush(): Promise<void> {}
+
+  async stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
+    const error = this.failStage
+    this.failStage = undefined
+    if (error !== undefined) throw error
+    this.states.set(`${nameOf(key)}.${token}`, state.slice())
+  }
+
+  async loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
+    return this.states.get(`${nameOf(key)}.${token}`)
+  }
+
+  async keepState(key: SegmentKey, token: string): Promise<void> {
+    for (const name of this.states.keys()) {
+      if (name.startsWith(`${nameOf(key)}.`) && !name.endsWith(token)) this.states.delete(name)
+    }
+  }
+
+  async dropSegments(keys: readonly SegmentKey[]): Promise<void> {
+    for (const key of keys) this.logs.delete(nameOf(key))
+  }
+
+  async dropTopic(topicId: TopicId): Promise<void> {
+    for (const [name, log] of this.logs) if (log.key.topicId === topicId) this.logs.delete(name)
+  }
+
+  async close(): Promise<void> {}
+}
