@@ -89,7 +89,7 @@ export async function readWhole(disk: Disk, path: string): Promise<Uint8Array> {
 
 export function directoryOf(path: string): string {
   const slash = path.lastIndexOf('/')
-  return slash < 0 ? '' : path.slice(0, slash)
+  return slash < 0 ? '.' : path.slice(0, slash)
 }
 
 function damaged(path: string, what: string): EastGuardError {

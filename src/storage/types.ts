@@ -119,4 +119,9 @@ export interface LogStoreOptions {
 export interface Catalog {
   /** The directory of a topic bears its name. Undefined: the topic was deleted, and entries of it are dropped. */
   topicName(topicId: TopicId): string | undefined
+  /**
+   * Every segment that the metadata knows; `endEntry` is absent while it is open. Asked only when part of the WAL is lost,
+   * to tell the segments that are whole from those that may not be.
+   */
+  segments(): Iterable<{ readonly key: SegmentKey; readonly endEntry?: number }>
 }

@@ -89,7 +89,7 @@ export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
     disk,
     clock,
     log: keptLog(),
-    catalog: { topicName: () => 't' },
+    catalog: { topicName: () => 't', segments: () => [] },
     options: { ...OPTIONS, ...options },
     wal: () => wal,
     recordSeal: async () => {},

@@ -1,0 +1,254 @@
+// The log engine as the broker has it (types.ts): one WAL, the segments, and what goes on between them.
+//
+//   open     recover (recovery/) ──> new WAL generation ──> ready
+//   append   room? ──> SegmentLog.append ──> WAL ──> durable
+//   remove   rename to trash/ ──> remove
+//
+// Room is three questions, asked before an entry gets its number: does the disk have space above the reserve, do the WAL's
+// files take it, is there memory for what no segment file has yet? Disk space is polled, and what was appended since the last
+// poll is taken off, so that the answer costs no system call.
+
+import { EastGuardError } from '../base/errors.ts'
+import type { TopicId } from '../model/ids.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
+import type { Disk } from '../ports/disk.ts'
+import type { Log } from '../ports/log.ts'
+import type { Random } from '../ports/random.ts'
+import { openSegmentEngine } from './flusher.ts'
+import { rememberDamage } from './recovery/damage-file.ts'
+import { listOrNothing } from './recovery/on-disk.ts'
+import { recoverSegments } from './recovery/recover-segments.ts'
+import { parseSegmentFile, parseTopicDir, rangeDir, TOPICS_DIR } from './segment/paths.ts'
+import type { SegmentEngine, StoredSegment } from './segment/types.ts'
+import { keyText } from './segment-keys.ts'
+import { States } from './states.ts'
+import { Trash } from './trash.ts'
+import type {
+  Catalog,
+  LogStore,
+  LogStoreListener,
+  LogStoreOptions,
+  Room,
+  SegmentKey,
+  SegmentListener,
+  SegmentLog,
+} from './types.ts'
+import { encodeSegmentEnd } from './wal/control.ts'
+import { beginDataWal, type DataWal } from './wal/data-wal.ts'
+import { recoverLog } from './wal/recover.ts'
+import { KIND_SEAL, type LogIdentity } from './wal/types.ts'
+
+export const WAL_DIR = 'wal'
+const SPACE_POLL_MS = 1000
+
+export interface LogStoreEnv {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly identity: LogIdentity
+  readonly catalog: Catalog
+  readonly options: LogStoreOptions
+  readonly listener: LogStoreListener
+}
+
+/** Recovers what is there. Rejects with DATA_DIR_NEWER, STORAGE_FULL or what the disk said. */
+export async function openLogStore(env: LogStoreEnv): Promise<LogStore> {
+  const store = new Store(env)
+  await store.open()
+  return store
+}
+
+class Store implements LogStore {
+  private readonly env: LogStoreEnv
+  private readonly engine: SegmentEngine
+  private readonly states: States
+  private readonly trash: Trash
+  private segments = new Map<string, StoredSegment>()
+  private wal: DataWal | undefined
+  /** At the last poll, less what was appended since. */
+  private freeBytes = 0
+  private refusing = false
+  private timer: Timer | undefined
+  private failed = false
+  private closed = false
+
+  constructor(env: LogStoreEnv) {
+    this.env = env
+    this.states = new States(env.disk, env.catalog)
+    this.trash = new Trash(env.disk)
+    this.engine = openSegmentEngine({
+      disk: env.disk,
+      clock: env.clock,
+      log: env.log,
+      catalog: env.catalog,
+      options: env.options,
+      wal: () => this.openWal,
+      recordSeal: (key, end) => this.recordSeal(key, end),
+      failed: (error) => this.fail(error),
+      roomAgain: () => this.roomAgain(),
+    })
+  }
+
+  private get openWal(): DataWal {
+    if (this.wal === undefined) throw new EastGuardError('NOT_READY', 'the WAL has not begun yet')
+    return this.wal
+  }
+
+  async open(): Promise<void> {
+    const { disk, log, catalog } = this.env
+    await this.trash.empty()
+    await disk.makeDir(TOPICS_DIR)
+    await disk.syncDir('.')
+    const found = await recoverLog(disk, WAL_DIR)
+    const recovery = { disk, log, catalog, engine: this.engine }
+    this.segments = await recoverSegments(recovery, found)
+    // Before the old WAL may go: the next start must not take what is missing for what never was.
+    await rememberDamage(recovery, this.segments)
+    this.wal = await beginDataWal(found, {
+      disk,
+      clock: this.env.clock,
+      random: this.env.random,
+      log,
+      dir: WAL_DIR,
+      fileBytes: this.env.options.walFileBytes,
+      identity: this.env.identity,
+      onSpace: () => this.roomAgain(),
+      onRotated: () => {
+        if (this.wal !== undefined) this.engine.walGrew()
+      },
+      onFailed: (error) => this.fail(error),
+    })
+    await this.pollSpace()
+    if (found.endLsn > found.firstLsn) {
+      log.info('the write-ahead log was recovered', { records: found.endLsn - found.firstLsn })
+    }
+  }
+
+  room(bytes: number): Room {
+    const { options } = this.env
+    if (this.freeBytes < options.reserveBytes + bytes) return this.refused('full')
+    const wal = this.openWal
+    if (!wal.hasRoom(bytes)) return this.refused(wal.blocked ? 'full' : 'wait')
+    if (this.engine.unflushedBytes + bytes > options.unflushedBytesMax) return this.refused('wait')
+    this.freeBytes -= bytes
+    return 'ok'
+  }
+
+  private refused(room: Room): Room {
+    this.refusing = true
+    return room
+  }
+
+  private roomAgain(): void {
+    if (!this.refusing || this.failed || this.closed) return
+    this.refusing = false
+    this.env.listener.roomAgain()
+  }
+
+  private async pollSpace(): Promise<void> {
+    try {
+      this.freeBytes = (await this.env.disk.space()).freeBytes
+    } catch (error) {
+      this.env.log.warn('the free space of the disk cannot be read', { err: error })
+    }
+    if (this.closed) return
+    this.roomAgain()
+    this.timer = this.env.clock.after(SPACE_POLL_MS, () => void this.pollSpace())
+  }
+
+  commit(): void {
+    this.openWal.commit()
+  }
+
+  create(key: SegmentKey, listener: SegmentListener): SegmentLog {
+    const segment = this.engine.create(key, listener)
+    this.segments.set(keyText(key), segment)
+    return segment
+  }
+
+  find(key: SegmentKey): SegmentLog | undefined {
+    return this.segments.get(keyText(key))
+  }
+
+  keys(): readonly SegmentKey[] {
+    return Array.from(this.segments.values(), (segment) => segment.key)
+  }
+
+  flush(): Promise<void> {
+    return this.engine.flush()
+  }
+
+  private async recordSeal(key: SegmentKey, end: number): Promise<void> {
+    await this.openWal.appendRecord(KIND_SEAL, encodeSegmentEnd(key, end)).synced
+  }
+
+  stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
+    return this.states.stage(key, token, state)
+  }
+
+  loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
+    return this.states.load(key, token)
+  }
+
+  keepState(key: SegmentKey, token: string): Promise<void> {
+    return this.states.keep(key, token)
+  }
+
+  async dropSegments(keys: readonly SegmentKey[]): Promise<void> {
+    const byDir = new Map<string, Set<number>>()
+    for (const key of keys) {
+      const segment = this.segments.get(keyText(key))
+      this.segments.delete(keyText(key))
+      await segment?.retire()
+      const name = this.env.catalog.topicName(key.topicId)
+      if (name === undefined) continue
+      const dir = rangeDir(name, key)
+      const numbers = byDir.get(dir) ?? new Set()
+      byDir.set(dir, numbers.add(key.segment))
+    }
+    for (const [dir, numbers] of byDir) {
+      const files = await listOrNothing(this.env.disk, dir)
+      const dropped = files.filter((file) => {
+        const part = parseSegmentFile(file.name)
+        return part !== undefined && numbers.has(part.segment)
+      })
+      await this.trash.remove(dropped.map((file) => `${dir}/${file.name}`))
+    }
+  }
+
+  async dropTopic(topicId: TopicId): Promise<void> {
+    for (const [text, segment] of this.segments) {
+      if (segment.key.topicId !== topicId) continue
+      this.segments.delete(text)
+      await segment.retire()
+    }
+    const dirs = await listOrNothing(this.env.disk, TOPICS_DIR)
+    const own = dirs.filter((dir) => parseTopicDir(dir.name)?.id === topicId)
+    await this.trash.remove(own.map((dir) => `${TOPICS_DIR}/${dir.name}`))
+  }
+
+  private fail(error: Error): void {
+    if (this.failed) return
+    this.failed = true
+    this.env.listener.failed(error)
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    this.timer?.cancel()
+    try {
+      if (!this.failed) {
+        await this.openWal.sync()
+        await this.engine.flush()
+      }
+    } catch (error) {
+      // Whatever could not be flushed is in the WAL, and the next start flushes it.
+      this.env.log.warn('not everything was flushed at the end', { err: error })
+    }
+    await this.engine.close()
+    await this.wal?.close().catch((error: unknown) => {
+      this.env.log.warn('the write-ahead log did not close cleanly', { err: error })
+    })
+  }
+}

@@ -1,0 +1,44 @@
+// Which segments have files: a walk over topics/<name>-<id>/range-<n>/. Anything that does not look like ours is passed
+// over and left alone.
+
+import { type DirEntry, type Disk, DiskError } from '../../ports/disk.ts'
+import { parseRangeDir, parseSegmentFile, parseTopicDir, TOPICS_DIR } from '../segment/paths.ts'
+import { keyText } from '../segment-keys.ts'
+import type { SegmentKey } from '../types.ts'
+
+export interface SegmentOnDisk {
+  readonly key: SegmentKey
+  /** As the directory has it. */
+  readonly topicName: string
+}
+
+/** Files of a segment that hold entries; a range state alone is none. */
+const DATA = new Set(['log', 'index', 'cut'])
+
+export async function listSegments(disk: Disk): Promise<ReadonlyMap<string, SegmentOnDisk>> {
+  const found = new Map<string, SegmentOnDisk>()
+  for (const topic of await listOrNothing(disk, TOPICS_DIR)) {
+    const parsed = topic.kind === 'directory' ? parseTopicDir(topic.name) : undefined
+    if (parsed === undefined) continue
+    for (const dir of await listOrNothing(disk, `${TOPICS_DIR}/${topic.name}`)) {
+      const range = dir.kind === 'directory' ? parseRangeDir(dir.name) : undefined
+      if (range === undefined) continue
+      for (const file of await listOrNothing(disk, `${TOPICS_DIR}/${topic.name}/${dir.name}`)) {
+        const part = parseSegmentFile(file.name)
+        if (part === undefined || !DATA.has(part.extension)) continue
+        const key = { topicId: parsed.id, range, segment: part.segment }
+        found.set(keyText(key), { key, topicName: parsed.name })
+      }
+    }
+  }
+  return found
+}
+
+export async function listOrNothing(disk: Disk, path: string): Promise<readonly DirEntry[]> {
+  try {
+    return await disk.list(path)
+  } catch (error) {
+    if (error instanceof DiskError && error.fault === 'not-found') return []
+    throw error
+  }
+}
