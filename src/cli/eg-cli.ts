@@ -3,13 +3,13 @@
 
 import { createInterface } from 'node:readline/promises'
 import { EastGuard } from '../app/connect.ts'
+import { packageVersion } from '../app/version.ts'
 import { EXIT_PIPE_CLOSED } from './failure.ts'
 import { NotesLog } from './notes-log.ts'
 import { terminalOutput } from './output.ts'
 import { runRepl } from './shell/repl.ts'
 import { Clients, runCommand, type Session } from './shell/run.ts'
 import { runScript } from './shell/script.ts'
-import { packageVersion } from './version.ts'
 
 interface Leading {
   readonly seeds: string | undefined
