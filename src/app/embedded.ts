@@ -9,6 +9,15 @@ import type { TestBroker, TestBrokerOptions } from './running.ts'
 import { startServer } from './server.ts'
 import { packageVersion } from './version.ts'
 
+/** Small files and a short drain: a test's broker holds little and stops at once. */
+const TEST_CONFIG: Readonly<Record<string, unknown>> = {
+  host: '127.0.0.1',
+  display_name: 'test',
+  wal_file_bytes: '4MiB',
+  reserve_bytes: '1MiB',
+  drain_timeout_ms: 1000,
+}
+
 /**
  * Starts a broker on 127.0.0.1. `stop()` (or `await using`) ends it and removes its temporary directory. Rejects with
  * INVALID_CONFIG, DATA_DIR_IN_USE and the like, or an Error that names an address which is taken.
@@ -22,6 +31,7 @@ export async function startBroker(options: TestBrokerOptions = {}): Promise<Test
   try {
     const server = await startServer({
       config: configOf({
+        ...TEST_CONFIG,
         ...options.config,
         data_dir: dataDir,
         client_port: options.port ?? 0,

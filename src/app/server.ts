@@ -9,7 +9,8 @@
 import { Broker } from '../broker/broker.ts'
 import { openJournaledLog } from '../broker/metadata/journaled-log.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
-import { settleRecovered, sweepStrays } from '../broker/topics/retention.ts'
+import { catalogOf } from '../broker/topics/catalog.ts'
+import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
 import { serveAdmin } from '../doors/admin/admin.ts'
 import { NativeDoor } from '../doors/native/door.ts'
 import { systemClock } from '../io/clock/system-clock.ts'
@@ -23,7 +24,7 @@ import type { Log } from '../ports/log.ts'
 import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
-import type { Catalog, LogStore, SegmentKey } from '../storage/types.ts'
+import type { LogStore } from '../storage/types.ts'
 import type { ResolvedConfig } from './config/keys.ts'
 import { defaultPolicy } from './config/load.ts'
 import type { BrokerHooks, RunningBroker } from './running.ts'
@@ -185,7 +186,7 @@ function openStore(
   return openLogStore({
     ...common,
     identity: dataDir.identity,
-    catalog: catalogOf(metadata),
+    catalog: catalogOf(metadata.state),
     listener,
     options: {
       walFileBytes: config.walFileBytes,
@@ -197,21 +198,4 @@ function openStore(
       reserveBytes: config.reserveBytes,
     },
   })
-}
-
-/** What the metadata says of segments, as the store needs it. */
-function catalogOf(metadata: MetadataLog): Catalog {
-  return {
-    topicName: (topicId) => metadata.state.topics.get(topicId)?.name,
-    *segments() {
-      for (const { topicId, ranges } of metadata.state.topics.values()) {
-        for (const { range, segments } of ranges) {
-          for (const { segment, endEntry } of segments) {
-            const key: SegmentKey = { topicId, range, segment }
-            yield endEntry === undefined ? { key } : { key, endEntry }
-          }
-        }
-      }
-    },
-  }
 }

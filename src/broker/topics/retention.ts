@@ -4,7 +4,6 @@
 
 import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
-import type { LogStore, SegmentKey } from '../../storage/types.ts'
 import type { BrokerParts } from '../options.ts'
 
 export interface Drop {
@@ -90,48 +89,4 @@ export async function retain(parts: BrokerParts, topic: Topic): Promise<number> 
     await store.dropSegments(keys)
   }
   return dropped
-}
-
-/** Segments with data here that the metadata has dropped, or whose topic it has deleted: a crash came in between. */
-export async function sweepStrays(parts: BrokerParts): Promise<void> {
-  const { store, metadata, ports } = parts
-  const dropped: SegmentKey[] = []
-  const deleted = new Set<SegmentKey['topicId']>()
-  for (const key of store.keys()) {
-    const topic = metadata.state.topics.get(key.topicId)
-    if (topic === undefined) deleted.add(key.topicId)
-    else if (isDropped(topic, key)) dropped.push(key)
-  }
-  for (const topicId of deleted) {
-    ports.log.info('finishing the deletion of a topic', { topicId })
-    await store.dropTopic(topicId)
-  }
-  if (dropped.length > 0) await store.dropSegments(dropped)
-}
-
-/** Positive evidence only: a segment number that the range has not reached yet is left alone. */
-function isDropped(topic: Topic, key: SegmentKey): boolean {
-  if (key.range >= topic.nextRange) return false
-  const range = rangeByNumber(topic, key.range)
-  if (range === undefined) return true
-  const first = range.segments[0]
-  return first !== undefined && key.segment < first.segment
-}
-
-/** Recovered segments take the ends that the metadata knows: sealed ones theirs, open ones what recovery found. */
-export async function settleRecovered(parts: BrokerParts): Promise<void> {
-  for (const key of parts.store.keys()) {
-    const topic = parts.metadata.state.topics.get(key.topicId)
-    const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
-    const segment = range?.segments.find((candidate) => candidate.segment === key.segment)
-    if (segment !== undefined) await settle(parts.store, key, segment)
-  }
-}
-
-async function settle(store: LogStore, key: SegmentKey, segment: Segment): Promise<void> {
-  const log = store.find(key)
-  if (log === undefined || log.damage !== undefined) return
-  const end = Math.min(segment.endEntry ?? log.durableEnd, log.durableEnd)
-  if (end > log.highWatermark) log.advance(end)
-  if (segment.state === 'sealed' && !log.sealed) await log.seal(end)
 }

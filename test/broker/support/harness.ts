@@ -3,7 +3,7 @@
 
 import { Broker } from '../../../src/broker/broker.ts'
 import type { MetadataListener, MetadataLog } from '../../../src/broker/metadata/types.ts'
-import { settleRecovered } from '../../../src/broker/topics/retention.ts'
+import { settleRecovered } from '../../../src/broker/topics/recovered.ts'
 import type { Command, ResultOf } from '../../../src/core/metadata/commands.ts'
 import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
 import type { MetadataState } from '../../../src/core/metadata/types.ts'

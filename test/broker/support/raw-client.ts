@@ -85,7 +85,8 @@ export class RawClient {
   }
 
   private take(frame: Uint8Array): void {
-    if (operationOf(frame) === OPERATION.CONSUME_DATA) {
+    const asked = this.waiting.has(requestIdOf(frame))
+    if (operationOf(frame) === OPERATION.CONSUME_DATA && !asked) {
       this.pushes.push(readConsumeData(frame))
       this.onPush?.()
       return

@@ -123,7 +123,10 @@ test('topic names and replication that are not allowed', async () => {
   }
   assert.equal(await create('x'.repeat(249)), 'ok')
   assert.match(await create('__eastguard_mine'), /^TOPIC_PROTECTED/)
-  assert.match(await create('three', { replicationFactor: 3 }), /^NOT_ENOUGH_BROKERS.*1 broker is alive/)
+  assert.match(
+    await create('three', { replicationFactor: 3 }),
+    /^NOT_ENOUGH_BROKERS.*1 broker is alive/,
+  )
   assert.match(await create('none', { partitions: 0 }), /^INVALID_POLICY/)
   assert.equal(await create('twice'), 'ok')
   assert.match(await create('twice'), /^TOPIC_EXISTS/)
