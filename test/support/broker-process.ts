@@ -19,6 +19,7 @@ export interface BrokerOptions {
 export interface BrokerProcess {
   readonly port: number
   readonly httpPort: number
+  readonly dataDir: string
   readonly child: ChildProcess
   /** What the broker has written to standard error, its log. */
   log(): string
@@ -85,5 +86,5 @@ export async function spawnBroker(
     }
     throw new Error(`the broker was not ready within ${withinMs} ms:\n${text}`)
   }
-  return { port, httpPort, child, log: () => text, exited, ready }
+  return { port, httpPort, dataDir: options.dataDir, child, log: () => text, exited, ready }
 }

@@ -1,0 +1,109 @@
+// catchup: one consumer reads a long partition from offset 0 while producers go on at a fixed rate. The limit is a plain
+// sequential read of the segment files; both find what the page cache has left of them. The producers' p99 is measured
+// before and during.
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { build, type Histogram } from 'hdr-histogram-js'
+import type { EastGuard } from '../../src/index.ts'
+import { preload } from '../preload.ts'
+import { probeSequentialRead } from '../probes/disk.ts'
+import { RawReader } from '../reader.ts'
+import { latencies, type Result } from '../report.ts'
+import { makeBatch, withBroker } from '../workload.ts'
+
+const HISTORY_BYTES = Number(process.env['EASTGUARD_BENCH_HISTORY_BYTES'] ?? 4 * 1024 ** 3)
+const PRODUCED_PER_SECOND = 1000
+
+export async function catchup(dir: string, seconds: number): Promise<Result[]> {
+  const batch = makeBatch(62, 1024)
+  const batches = Math.ceil(HISTORY_BYTES / batch.length)
+  return withBroker(dir, async ({ broker, client }) => {
+    const topic = await client.admin().createTopic('bench', { policy: { partitions: 1 } })
+    await preload(broker.port, topic.topicId, 1, batch, batches)
+    const limit = (await readAll(broker.dataDir)) / 1e6
+    const quiet = await openLoop(client, pause(seconds * 1000))
+    const reader = new RawReader({
+      port: broker.port,
+      topicId: topic.topicId,
+      partitions: [{ partition: 0, from: 0, end: batches * 62 }],
+      again: false,
+    })
+    const began = performance.now()
+    let took = 0
+    const read = reader.done.then(() => {
+      took = performance.now() - began
+    })
+    const busy = await openLoop(client, read)
+    const value = reader.bytes / (took * 1000)
+    const gib = (HISTORY_BYTES / 1024 ** 3).toFixed(1)
+    return [
+      {
+        name: 'catchup',
+        case: `${gib} GiB from offset 0`,
+        unit: 'MB/s',
+        value,
+        limit,
+        ratio: value / limit,
+      },
+      producer('producers alone', quiet),
+      producer('producers beside it', busy),
+    ]
+  })
+}
+
+function producer(what: string, histogram: Histogram): Result {
+  return {
+    name: 'catchup',
+    case: `${what}, ${PRODUCED_PER_SECOND}/s`,
+    unit: 'acks',
+    value: histogram.totalCount,
+    ...latencies(histogram),
+  }
+}
+
+/** Bytes per second over all segment files, one after another. */
+async function readAll(dataDir: string): Promise<number> {
+  const files = readdirSync(join(dataDir, 'topics'), { recursive: true, encoding: 'utf8' })
+  const rates: number[] = []
+  for (const file of files) {
+    if (file.endsWith('.log')) rates.push(await probeSequentialRead(join(dataDir, 'topics', file)))
+  }
+  return rates.reduce((sum, rate) => sum + rate, 0) / rates.length
+}
+
+/** Sends at a fixed rate until `until`; latency counts from when a record should have been sent. */
+async function openLoop(client: EastGuard, until: Promise<void>): Promise<Histogram> {
+  const histogram = build({
+    lowestDiscernibleValue: 1,
+    highestTrackableValue: 60_000_000,
+    numberOfSignificantValueDigits: 3,
+  })
+  const producer = client.producer({ lingerMs: 0 })
+  const value = new Uint8Array(800)
+  let over = false
+  void until.then(() => {
+    over = true
+  })
+  const began = performance.now()
+  const waiting = new Set<Promise<void>>()
+  for (let sent = 0; !over; ) {
+    const due = Math.floor(((performance.now() - began) * PRODUCED_PER_SECOND) / 1000)
+    for (; sent < due; sent++) {
+      const intended = began + (sent * 1000) / PRODUCED_PER_SECOND
+      const settled: Promise<void> = producer.send({ topic: 'bench', value }).then(() => {
+        histogram.recordValue(Math.max(1, Math.round((performance.now() - intended) * 1000)))
+        waiting.delete(settled)
+      })
+      waiting.add(settled)
+    }
+    await pause(1)
+  }
+  await Promise.all(waiting)
+  await producer.close()
+  return histogram
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,64 @@
+// What the benchmarks share: a broker on the disk that is measured, a topic, and encoded requests.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EastGuard } from '../src/index.ts'
+import { BatchBuilder, NOT_IDEMPOTENT } from '../src/model/batch/encode.ts'
+import type { TopicId } from '../src/model/ids.ts'
+import { requestFrame } from '../src/wire/native/header.ts'
+import { hello } from '../src/wire/native/hello.ts'
+import { VERSION_MAX, VERSION_MIN } from '../src/wire/native/operations.ts'
+import { ACKS_ALL, produceFrame } from '../src/wire/native/produce.ts'
+import { type BrokerProcess, spawnBroker } from '../test/support/broker-process.ts'
+
+export const HELLO_FRAME: Uint8Array = requestFrame(hello, VERSION_MAX, 0, {
+  versionMin: VERSION_MIN,
+  versionMax: VERSION_MAX,
+  clientName: 'bench',
+  clusterId: '',
+})
+
+/** One batch of `records` records whose values have `valueBytes` bytes. */
+export function makeBatch(records: number, valueBytes: number): Uint8Array {
+  const builder = new BatchBuilder()
+  const value = new Uint8Array(valueBytes).fill(0x5a)
+  for (let i = 0; i < records; i++) builder.append(null, value, [], 1_700_000_000_000)
+  return builder.finish(NOT_IDEMPOTENT)
+}
+
+/** A whole PRODUCE request with one batch for partition 0. */
+export function makeProduceFrame(topicId: TopicId, batch: Uint8Array): Uint8Array {
+  const slot = { topicId, partition: 0, leastKeyHash: 0, greatestKeyHash: 0xffffffff, batch }
+  return Buffer.concat(produceFrame(VERSION_MAX, 0, ACKS_ALL, 30_000, [slot]))
+}
+
+export interface Measured {
+  readonly broker: BrokerProcess
+  readonly client: EastGuard
+}
+
+/** Runs `measure` against a fresh broker whose data lies below `parent`, and removes everything afterwards. */
+export async function withBroker<T>(
+  parent: string,
+  measure: (measured: Measured) => Promise<T>,
+  flags: readonly string[] = [],
+): Promise<T> {
+  const dataDir = await mkdtemp(join(parent, 'eastguard-bench-'))
+  // With EASTGUARD_BENCH_PROFILE set the broker leaves a .cpuprofile in the working directory.
+  const profile = process.env['EASTGUARD_BENCH_PROFILE'] !== undefined
+  const broker = await spawnBroker({
+    dataDir,
+    flags: ['--log-level=warn', ...flags],
+    nodeFlags: profile ? ['--cpu-prof'] : [],
+  })
+  const client = new EastGuard({ seeds: [`127.0.0.1:${broker.port}`] })
+  try {
+    await broker.ready()
+    return await measure({ broker, client })
+  } finally {
+    await client.close()
+    broker.child.kill('SIGTERM')
+    await broker.exited
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
