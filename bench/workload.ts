@@ -44,8 +44,8 @@ export async function withBroker<T>(
   flags: readonly string[] = [],
 ): Promise<T> {
   const dataDir = await mkdtemp(join(parent, 'eastguard-bench-'))
-  // With EASTGUARD_BENCH_PROFILE set the broker leaves a .cpuprofile in the working directory.
-  const profile = process.env['EASTGUARD_BENCH_PROFILE'] !== undefined
+  // With BENCH_PROFILE set the broker leaves a .cpuprofile in the working directory.
+  const profile = process.env['BENCH_PROFILE'] !== undefined
   const broker = await spawnBroker({
     dataDir,
     flags: ['--log-level=warn', ...flags],

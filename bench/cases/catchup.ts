@@ -12,7 +12,7 @@ import { RawReader } from '../reader.ts'
 import { latencies, type Result } from '../report.ts'
 import { makeBatch, withBroker } from '../workload.ts'
 
-const HISTORY_BYTES = Number(process.env['EASTGUARD_BENCH_HISTORY_BYTES'] ?? 4 * 1024 ** 3)
+const HISTORY_BYTES = Number(process.env['BENCH_HISTORY_BYTES'] ?? 4 * 1024 ** 3)
 const PRODUCED_PER_SECOND = 1000
 
 export async function catchup(dir: string, seconds: number): Promise<Result[]> {
