@@ -24,7 +24,7 @@ stop: ## stop it
 	bash run_cluster.sh stop
 
 bench: build ## all benchmarks; one of them: npm run bench -- append
-	npm run -s bench
+	npm run -s bench -- all
 
 clean: ## remove what was built and the local broker's data
 	bash run_cluster.sh clean
