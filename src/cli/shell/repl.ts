@@ -65,7 +65,8 @@ async function promptLoop(session: Session, clients: Clients, repl: Interface): 
     if (words !== undefined && words.length > 0) {
       running = new AbortController()
       const { signal } = running
-      exitCode ||= await runCommand(asking, clients, words, { signal, stdin: undefined })
+      const code = await runCommand(asking, clients, words, { signal, stdin: undefined })
+      exitCode ||= code
       running = undefined
     }
     repl.prompt()
