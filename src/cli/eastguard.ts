@@ -2,39 +2,47 @@
 // eastguard: the server, its configuration, and a look into its files.
 
 import { Command, CommanderError } from 'commander'
+import { EXIT_CONFIG, EXIT_INTERNAL } from '../app/exit-codes.ts'
 import { packageVersion } from '../app/version.ts'
-import { exitCodeOf, printFailure } from './failure.ts'
+import { EastGuardError } from '../base/errors.ts'
+import { printFailure, UsageError } from './failure.ts'
 import { terminalOutput } from './output.ts'
 import { addConfigCommands } from './server/config-command.ts'
 import { addInspectCommand } from './server/inspect-command.ts'
 import { addServerCommand } from './server/server-command.ts'
 
-async function main(): Promise<number> {
-  const out = terminalOutput(process.argv.includes('--json'))
+async function main(words: readonly string[]): Promise<number> {
+  const out = terminalOutput(words.includes('--json'))
   const program = new Command('eastguard')
     .description('a distributed, partitioned, replicated log without a controller')
-    .version(packageVersion())
-    .option('--json', 'print for programs')
-    .exitOverride()
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .option('--json', 'results as JSON, for programs')
+    .helpCommand('help [command]', 'explain a command')
   addServerCommand(program, process.env)
   addConfigCommands(program, () => out, process.env)
   addInspectCommand(program, () => out)
-  // Subcommands take `--json` behind them too.
-  for (const command of program.commands) allowJson(command)
+  throwErrors(program)
   try {
-    await program.parseAsync()
+    if (words.length === 0) program.outputHelp()
+    else await program.parseAsync([...words], { from: 'user' })
     return 0
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode
+    if (error instanceof CommanderError && error.exitCode === 0) return 0
     printFailure(out, error)
-    return exitCodeOf(error)
+    return exitCode(error)
   }
 }
 
-function allowJson(command: Command): void {
-  command.exitOverride()
-  if (command.name() !== 'server') command.option('--json', 'print for programs')
-  for (const child of command.commands) allowJson(child)
+/** Commander would print its errors and end the process; failure.ts words them like all others. */
+function throwErrors(command: Command): void {
+  command.exitOverride().configureOutput({ writeErr: () => {} })
+  for (const child of command.commands) throwErrors(child)
 }
 
-process.exitCode = await main()
+function exitCode(error: unknown): number {
+  if (error instanceof CommanderError || error instanceof UsageError) return EXIT_CONFIG
+  if (error instanceof EastGuardError && error.code === 'INVALID_CONFIG') return EXIT_CONFIG
+  return EXIT_INTERNAL
+}
+
+process.exitCode = await main(process.argv.slice(2))

@@ -62,7 +62,10 @@ async function serve(options: Readonly<Record<string, unknown>>, env: Env): Prom
     return code
   } catch (error) {
     const { code, hint } = explained(error)
-    log.error(`the broker cannot run: ${(error as Error).message}`, hint === '' ? {} : { hint })
+    log.error(`the broker cannot run: ${(error as Error).message}`, {
+      ...(error instanceof EastGuardError ? { code: error.code } : {}),
+      ...(hint === '' ? {} : { hint }),
+    })
     if (code === EXIT_INTERNAL) log.error('this is a bug', { err: error })
     return code
   }
