@@ -41,6 +41,7 @@ export class ClusterAdmin implements Admin {
     const { policy = {}, ifNotExists = false } = options
     const request = { name, token, ifNotExists, policy }
     await this.cluster.call(`creating topic '${name}'`, createTopic, request, deadline)
+    this.cluster.forgetTopic(name)
     return this.describe(name, deadline)
   }
 
@@ -58,6 +59,7 @@ export class ClusterAdmin implements Admin {
       const gone = error instanceof EastGuardError && error.code === 'UNKNOWN_TOPIC'
       if (!gone || !retried) throw error
     }
+    this.cluster.forgetTopic(name)
   }
 
   async alterTopic(
@@ -78,6 +80,7 @@ export class ClusterAdmin implements Admin {
     const deadline = this.deadline(options)
     const what = `adding partitions to '${name}'`
     await this.cluster.call(what, addPartitions, { name, partitions }, deadline)
+    this.cluster.forgetTopic(name)
     return this.describe(name, deadline)
   }
 
@@ -126,7 +129,7 @@ export class ClusterAdmin implements Admin {
     options: CallOptions & { readonly partitions?: readonly number[] } = {},
   ): Promise<readonly PartitionOffset[]> {
     const deadline = this.deadline(options)
-    const route = await this.cluster.route(topic, deadline)
+    const route = await this.cluster.freshRoute(topic, deadline)
     const count = route.view.policy.partitions
     const partitions = options.partitions ?? Array.from({ length: count }, (_, i) => i)
     return offsetsAt(this.cluster, route, partitions, at, deadline)

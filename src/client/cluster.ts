@@ -123,6 +123,17 @@ export class Cluster {
     if (this.routes.get(route.view.name) === route) this.routes.delete(route.view.name)
   }
 
+  /** The topic was made, deleted or changed: what was known of it is out of date. */
+  forgetTopic(name: string): void {
+    this.routes.delete(name)
+  }
+
+  /** Looked up now: where a stale route would cost more than a lookup, as a topic may have been made anew by others. */
+  freshRoute(topic: string, deadline: Deadline): Promise<TopicRoute> {
+    this.forgetTopic(topic)
+    return this.route(topic, deadline)
+  }
+
   close(): void {
     this.closed = true
     for (const connection of this.connections.values()) connection.close()

@@ -185,7 +185,7 @@ export class Feed {
       cluster.settings.requestTimeoutMs,
       settings.signal,
     )
-    const route = await cluster.route(settings.topic, deadline)
+    const route = await cluster.freshRoute(settings.topic, deadline)
     this.route = route
     const starts = await startOffsets(cluster, route, settings, deadline)
     for (const { partition, offset, end } of starts) {
