@@ -137,6 +137,11 @@ In a program:
   import { EastGuard } from 'eastguard'
   const client = new EastGuard({ seeds: ['127.0.0.1:$client_port'] })
 
+A broker of your own, and its configuration:
+
+  node build/src/cli/eastguard.js server --data-dir ./data --client-port 3921 --http-port 3924
+  node build/src/cli/eastguard.js config show
+
 Health:  http://127.0.0.1:$http_port/readyz     log: bash run_cluster.sh logs     stop: bash run_cluster.sh stop
 TEXT
 }

@@ -10,7 +10,7 @@ import { type InspectedSegment, inspectSegment } from '../storage/segment/inspec
 import { decodeHeader, sequenceOf } from '../storage/wal/header.ts'
 import { scanFile } from '../storage/wal/scan.ts'
 
-export interface InspectedLog {
+interface InspectedLog {
   readonly nodeId: string
   readonly bootCount: number
   readonly generation: number

@@ -5,7 +5,7 @@ import { EastGuardError } from '../base/errors.ts'
 import type { Output } from './output.ts'
 
 export const EXIT_OK = 0
-export const EXIT_FAILED = 1
+const EXIT_FAILED = 1
 /** The command line could not be understood. */
 export const EXIT_USAGE = 2
 /** Ended by the user (Ctrl-C), as shells count it. */
@@ -23,7 +23,7 @@ export function throwIfInterrupted(signal: AbortSignal): void {
   if (signal.aborted) throw new EastGuardError('ABORTED', 'the command was interrupted')
 }
 
-export function isPipeClosed(error: unknown): boolean {
+function isPipeClosed(error: unknown): boolean {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === 'EPIPE'
 }
 
@@ -38,6 +38,10 @@ export function exitCodeOf(error: unknown): number {
 export function printFailure(out: Output, error: unknown, where: string = ''): void {
   if (isPipeClosed(error)) return
   const { code, message, hint, retriable, detail } = explain(error)
+  if (code === 'ABORTED' && !out.json) {
+    out.error(`${where}interrupted`)
+    return
+  }
   if (out.json) {
     out.error(
       JSON.stringify({ error: { code, message: `${where}${message}`, hint, retriable, detail } }),

@@ -127,7 +127,7 @@ export class Output {
 }
 
 /** The text of UTF-8 bytes; undefined for others. */
-export function textOf(bytes: Uint8Array): string | undefined {
+function textOf(bytes: Uint8Array): string | undefined {
   try {
     return fromUtf8(bytes)
   } catch {
@@ -156,7 +156,7 @@ export function showBytes(bytes: Uint8Array | null): string {
   return text === undefined ? `base64:${base64(bytes)}` : visible(text)
 }
 
-export function visible(text: string): string {
+function visible(text: string): string {
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) =>
     c === '\n' ? '\\n' : c === '\t' ? '\\t' : `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`,

@@ -46,7 +46,7 @@ export const POLICY_DEFAULTS: Omit<TopicPolicy, 'replicationFactor' | 'minInsync
 }
 
 export const PARTITIONS_MAX = 100_000
-export const REPLICATION_FACTOR_MAX = 7
+const REPLICATION_FACTOR_MAX = 7
 
 interface Bounds {
   readonly least: number

@@ -1,6 +1,6 @@
 import { EastGuardError } from '../base/errors.ts'
 
-export const TOPIC_NAME_MAX = 249
+const TOPIC_NAME_MAX = 249
 const ALLOWED = /^[A-Za-z0-9._-]+$/
 
 /** Why a topic name is not allowed; undefined when it is. The rules are Kafka's. */

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { CONFIG_KEYS, keySpec } from '../../src/app/config/keys.ts'
+import { CONFIG_KEYS, camelKey, keySpec } from '../../src/app/config/keys.ts'
 import { configReference } from '../../src/app/config/reference.ts'
 import { ERRORS, type ErrorKind } from '../../src/base/errors.ts'
 import { snakeKey } from '../../src/cli/output.ts'
@@ -27,6 +27,18 @@ function sameAsMade(path: string, made: string): void {
 
 test('the configuration page is what the keys say', () => {
   sameAsMade('docs/reference/config.md', configReference())
+})
+
+test('every key has an effect, or says that clustering will give it one', () => {
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('keys.ts'))
+    .map((name) => readFileSync(join('src', name), 'utf8'))
+    .join('\n')
+  const idle = CONFIG_KEYS.filter((key) => {
+    if (keySpec(key).what.endsWith('Used by clustering.')) return false
+    return !new RegExp(`\\bconfig\\.${camelKey(key)}\\b`).test(sources)
+  })
+  assert.deepEqual(idle, [])
 })
 
 test('every key that can be raised says what that costs, and lowering it too', () => {

@@ -5,7 +5,7 @@
 // as theirs. A default of '' means that it is derived when the configuration is loaded; `derived` says from what.
 // Only literals stand here: the type of the resolved configuration is computed from the table.
 
-export type KeyKind = 'text' | 'integer' | 'port' | 'size' | 'duration' | 'list' | 'choice'
+type KeyKind = 'text' | 'integer' | 'port' | 'size' | 'duration' | 'list' | 'choice'
 
 export interface KeySpec {
   readonly kind: KeyKind

@@ -48,7 +48,7 @@ export interface LoadedConfig {
   readonly warnings: readonly string[]
 }
 
-export const CONFIG_FILE = 'eastguard.yaml'
+const CONFIG_FILE = 'eastguard.yaml'
 /** Variables with our prefix that belong to eg-cli. */
 const CLIENT_VARIABLES: ReadonlySet<string> = new Set(['EASTGUARD_SEEDS', 'EASTGUARD_HISTORY'])
 /** Too many shells set it to something else. */

@@ -191,7 +191,7 @@ function policyRows(policy: TopicPolicy): [string, string | number][] {
   })
 }
 
-export function topicJson(topic: TopicView): {
+function topicJson(topic: TopicView): {
   readonly topic: string
   readonly topic_id: string
   readonly created_at_ms: number

@@ -19,7 +19,11 @@ export function addInspectCommand(program: Command, output: () => Output): void 
     .option('--digest', 'SHA-256 over the entries: equal on replicas that hold the same')
     .action(async (path: string, options: { readonly digest?: true }) => {
       const found = await inspectFile(path, options.digest === true)
-      if (found.kind === 'unreadable') throw damaged(path, found.fault)
+      if (found.kind === 'unreadable') {
+        throw new EastGuardError('DAMAGED', `${path}: ${found.fault}`, {
+          hint: 'is it one of ours? Segment files (.log) lie under topics/, log files (.wal) under wal/ and journal/',
+        })
+      }
       if (found.kind === 'log') {
         await showLog(output(), path, found.log)
         return
