@@ -155,7 +155,7 @@ export class SegmentWriter {
     const { env, syncedDirs } = this.segment.context
     let dir = directoryOf(files.base)
     await env.disk.syncDir(dir)
-    while (dir !== '' && !syncedDirs.has(dir)) {
+    while (dir !== '.' && !syncedDirs.has(dir)) {
       const parent = directoryOf(dir)
       await env.disk.syncDir(parent)
       syncedDirs.add(dir)

@@ -17,7 +17,7 @@ test('an empty segment has no file; the first flush makes it and syncs its direc
   appendAll(r, segment, [new Model().make(0, 100)])
   await r.engine.flush()
   assert.deepEqual(disk.paths(), [`${BASE}.index`, `${BASE}.log`])
-  for (const dir of ['', 'topics', `topics/t-${KEY.topicId}`, `topics/t-${KEY.topicId}/range-0`]) {
+  for (const dir of ['.', 'topics', `topics/t-${KEY.topicId}`, `topics/t-${KEY.topicId}/range-0`]) {
     assert.ok(disk.trace.includes(`syncdir ${dir}`), `${dir} is synced`)
   }
   await r.engine.close()

@@ -182,12 +182,13 @@ class MemoryDisk implements CrashDisk {
 
   async syncDir(path: string): Promise<void> {
     if (await this.step(this.epoch, 'syncdir', path)) this.die()
+    const dir = path === '.' ? '' : path
     const rest: NameOp[] = []
     for (const op of this.pending) {
       const mine =
         op.kind === 'rename'
-          ? dirOf(op.to) === path || dirOf(op.from) === path
-          : dirOf(op.path) === path
+          ? dirOf(op.to) === dir || dirOf(op.from) === dir
+          : dirOf(op.path) === dir
       if (mine) apply(this.durableNames, op)
       else rest.push(op)
     }
