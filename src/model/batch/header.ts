@@ -24,6 +24,8 @@ import { type ErrorCode } from '../../base/errors.ts'
 export const BATCH_HEADER_BYTES = 61
 /** baseOffset and batchLength: what comes before the counted bytes. */
 export const BATCH_PREFIX_BYTES = 12
+/** Length, attributes, time delta, offset delta, key length, value length, number of headers: a byte each. */
+const RECORD_BYTES_MIN = 7
 const CRC_AT = 17
 const CRC_FROM = 21
 const CODEC_MASK = 0x07
@@ -107,6 +109,12 @@ export function batchFault(b: Uint8Array, maxBytes: number): BatchFault | undefi
   const count = recordCount(b)
   if (count < 1 || count !== getI32(b, 23) + 1) {
     return fault('CORRUPT_BATCH', `${count} records with a last offset delta of ${getI32(b, 23)}`)
+  }
+  // Compressed records are not opened here; plain ones must at least have room for what is announced, or the batch would
+  // take offsets that no record fills and stop every consumer of the partition.
+  const recordsBytes = b.length - BATCH_HEADER_BYTES
+  if (batchCodec(b) === 'none' && count * RECORD_BYTES_MIN > recordsBytes) {
+    return fault('CORRUPT_BATCH', `${count} records in ${recordsBytes} bytes`)
   }
   return undefined
 }

@@ -20,6 +20,14 @@ function changed(at: number, ...bytes: number[]): Uint8Array {
   return b
 }
 
+/** Says 100 records everywhere, but holds two. */
+function boastful(): Uint8Array {
+  const b = changed(26, 99)
+  b.set([0, 0, 0, 100], 57)
+  setBatchCrc(b)
+  return b
+}
+
 describe('what a broker refuses of a batch', () => {
   it('nothing, when it is good', () => {
     assert.equal(batchFault(batch(), LIMIT), undefined)
@@ -39,6 +47,7 @@ describe('what a broker refuses of a batch', () => {
     ['without records', changed(57, 0, 0, 0, 0), LIMIT, 'CORRUPT_BATCH'],
     ['of fewer than no records', changed(57, 0xff, 0xff, 0xff, 0xff), LIMIT, 'CORRUPT_BATCH'],
     ['whose count and last offset differ', changed(57, 0, 0, 0, 3), LIMIT, 'CORRUPT_BATCH'],
+    ['with no room for its count', boastful(), LIMIT, 'CORRUPT_BATCH'],
     ['of a negative length', changed(8, 0xff, 0xff, 0xff, 0xff), LIMIT, 'CORRUPT_BATCH'],
   ]
   for (const [what, bytes, most, code] of cases) {
