@@ -1,7 +1,7 @@
 // Standard input to a topic, one record per line, any bytes. Lines of a chunk go to the producer together, and only a
 // bounded number of chunks waits for its answer, so that an input of any length passes through little memory.
 
-import { createReadStream, fstatSync, statSync } from 'node:fs'
+import { createReadStream, fstatSync, openSync, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { type Command, Option } from 'commander'
 import { CODECS, type Codec } from '../../base/codec.ts'
@@ -94,7 +94,7 @@ async function produce(
 }
 
 function inputOf({ stdin }: CommandContext, file: string | undefined): Readable {
-  if (file !== undefined) return createReadStream(file)
+  if (file !== undefined) return createReadStream('', { fd: openSync(file, 'r') })
   if (stdin === undefined) {
     throw new UsageError(
       "standard input holds the commands here: use 'produce <topic> --file <path>', or run eg-cli produce on its own",
