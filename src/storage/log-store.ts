@@ -130,7 +130,9 @@ class Store implements LogStore {
     if (this.freeBytes < options.reserveBytes + bytes) return this.refused('full')
     const wal = this.openWal
     if (!wal.hasRoom(bytes)) return this.refused(wal.blocked ? 'full' : 'wait')
-    if (this.engine.unflushedBytes + bytes > options.unflushedBytesMax) return this.refused('wait')
+    // With nothing unflushed one batch is taken whatever its size: it would wait for ever otherwise.
+    const unflushed = this.engine.unflushedBytes
+    if (unflushed > 0 && unflushed + bytes > options.unflushedBytesMax) return this.refused('wait')
     this.freeBytes -= bytes
     return 'ok'
   }
@@ -239,7 +241,8 @@ class Store implements LogStore {
     this.timer?.cancel()
     try {
       if (!this.failed) {
-        await this.openWal.sync()
+        // On a full disk the queue may never leave; nothing in it was acknowledged.
+        if (!this.openWal.blocked) await this.openWal.sync()
         await this.engine.flush()
       }
     } catch (error) {

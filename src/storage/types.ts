@@ -120,8 +120,8 @@ export interface Catalog {
   /** The directory of a topic bears its name. Undefined: the topic was deleted, and entries of it are dropped. */
   topicName(topicId: TopicId): string | undefined
   /**
-   * Every segment that the metadata knows; `endEntry` is absent while it is open. Asked only when part of the WAL is lost,
-   * to tell the segments that are whole from those that may not be.
+   * Every segment that the metadata knows; `endEntry` is absent while it is open. Asked at recovery, to tell what was dropped
+   * from what is missing, and segments that are whole from those that a loss in the WAL may have touched.
    */
   segments(): Iterable<{ readonly key: SegmentKey; readonly endEntry?: number }>
 }

@@ -112,7 +112,7 @@ function decoded(record: LogRecord): NonNullable<ReturnType<typeof getEnvelope>>
 }
 
 async function openAll(
-  { engine }: RecoveryEnv,
+  { engine, catalog }: RecoveryEnv,
   onDisk: ReadonlyMap<string, SegmentOnDisk>,
   inWal: ReadonlyMap<string, WalSegment>,
 ): Promise<Map<string, StoredSegment>> {
@@ -122,8 +122,12 @@ async function openAll(
     const walFirst = first === undefined || !Number.isFinite(first) ? undefined : first
     segments.set(text, await engine.open(key, { topicName, walFirst }))
   }
+  const live = new Set<string>()
+  for (const { key } of catalog.segments()) live.add(keyText(key))
   for (const [text, { key, topicName, first }] of inWal) {
     if (segments.has(text) || !Number.isFinite(first)) continue
+    // The WAL may still hold entries of a segment that was dropped with its file.
+    if (!live.has(text)) continue
     segments.set(text, await engine.open(key, { topicName, walFirst: first }))
   }
   return segments

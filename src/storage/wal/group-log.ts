@@ -69,6 +69,8 @@ export class GroupLog<Target, Item> {
   /** No space for the next file. */
   private stalled = false
   private markTimer = false
+  /** Somebody was told that there is no room while others were queued; told again when a group has left. */
+  private refused = false
   private closing = false
 
   constructor(
@@ -121,7 +123,9 @@ export class GroupLog<Target, Item> {
     const spare = this.files.spareBytes
     // A record that fits no file gets a larger one; whether the disk has space for that shows then.
     if (need > fileBytes >> 1) return spare > 0 && !this.files.blocked
-    return this.queuedBytes + need + reserve <= Math.max(this.files.remaining, spare)
+    const fits = this.queuedBytes + need + reserve <= Math.max(this.files.remaining, spare)
+    if (!fits) this.refused = true
+    return fits
   }
 
   append(kind: number, target: Target, item: Item): number {
@@ -263,6 +267,10 @@ export class GroupLog<Target, Item> {
       this.waiters.shift()
       waiter.resolve()
       waiter = this.waiters[0]
+    }
+    if (this.refused) {
+      this.refused = false
+      this.options.onSpace()
     }
   }
 
