@@ -113,7 +113,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     identity: dataDir.identity,
     onFailed,
   })
-  const metadata = await openMetadata(journal, log, onFailed)
+  const metadata = openMetadata(journal, log, onFailed)
   opened.add(() => metadata.close())
   let broker: Broker | undefined
   const store = await openStore(options, common, dataDir, metadata, {

@@ -11,7 +11,7 @@ import type { Random } from '../ports/random.ts'
 import type { LogStore } from '../storage/types.ts'
 import type { MetadataLog } from './metadata/types.ts'
 
-export interface BrokerPorts {
+interface BrokerPorts {
   readonly clock: Clock
   readonly random: Random
   readonly compute: Compute

@@ -66,11 +66,6 @@ export async function readChecked(disk: Disk, path: string): Promise<Uint8Array 
   return bytes.subarray(HEADER_BYTES)
 }
 
-/** True for what a crash may leave beside a checked file. */
-export function isTemporary(name: string): boolean {
-  return name.endsWith(TEMPORARY)
-}
-
 export async function readWhole(disk: Disk, path: string): Promise<Uint8Array> {
   const file = await disk.open(path, { mode: 'read' })
   try {

@@ -75,7 +75,12 @@ test('a stream pushes what is there and then each record as it commits', async (
   await Promise.all(sent)
   await client.pushed((p) => values(p).length === 16 && values(p, 1).length === 10)
   assert.deepEqual(values(client.pushes), [
-    ...['2', '3', '4', '5', '6', '7'],
+    '2',
+    '3',
+    '4',
+    '5',
+    '6',
+    '7',
     ...Array.from({ length: 10 }, (_, i) => `${8 + 2 * i}`),
   ])
   client.close()

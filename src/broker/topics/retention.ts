@@ -6,13 +6,13 @@ import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
 import type { BrokerParts } from '../options.ts'
 
-export interface Drop {
+interface Drop {
   readonly range: number
   readonly belowSegment: number
 }
 
 /** What retention drops of a topic at wall-clock time `now`. */
-export function dropsOf(
+function dropsOf(
   topic: Topic,
   now: number,
   bytesOf: (range: number, segment: number) => number,

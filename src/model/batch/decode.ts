@@ -27,7 +27,7 @@ const HEADER_BYTES_LEAST = 2
 /** The broker's log time stands in the batch's max timestamp and is that of every record. */
 const LOG_APPEND_TIME = 0x08
 
-export interface RecordHeader {
+interface RecordHeader {
   readonly key: string
   readonly value: Uint8Array | null
 }

@@ -16,7 +16,7 @@ import {
   placeSeed,
 } from './format.ts'
 
-export interface InspectedBlock {
+interface InspectedBlock {
   readonly position: number
   readonly bytes: number
   readonly firstEntry: number

@@ -31,9 +31,6 @@ export const GROUP_MAGIC: Uint8Array = utf8('EG\u0017group')
 const GROUP_PAYLOAD_BYTES = 36
 export const GROUP_BYTES: number = FRAME_BYTES + GROUP_PAYLOAD_BYTES
 
-/** Where the magic stands, counted from the start of the group header. */
-export const GROUP_MAGIC_AT: number = FRAME_BYTES
-
 /**
  * Writes the frame of a record whose first payload bytes stand behind it in `into` already, up to `end`; `tail` is the
  * rest of the payload, which the caller writes from where it lies.

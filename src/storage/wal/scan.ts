@@ -16,7 +16,6 @@ import {
   frameKind,
   frameLsn,
   GROUP_MAGIC,
-  GROUP_MAGIC_AT,
   getGroup,
   KIND_GROUP,
 } from './record.ts'
@@ -79,7 +78,7 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
 
 /** The next valid frame at or behind `from`: a group header, or one of the two records that come next in the chain. */
 function resync(bytes: Uint8Array, from: number, lsn: number, salt: number): number | undefined {
-  const group = find(bytes, GROUP_MAGIC, GROUP_MAGIC_AT, from, bytes.length, salt)
+  const group = find(bytes, GROUP_MAGIC, FRAME_BYTES, from, bytes.length, salt)
   const until = group ?? bytes.length
   // Damage to a group header leaves its first record intact, damage to a record the one behind it.
   const same = find(bytes, lsnBytes(lsn), 12, from, until, salt)

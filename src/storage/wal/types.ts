@@ -27,7 +27,6 @@ export interface QueuedRecord {
 /** The kinds of records in the data WAL. 1 is the group header's (record.ts), in every log. */
 export const KIND_ENTRY = 2
 export const KIND_SEAL = 3
-export const KIND_FENCE = 4
 
 export interface Wal {
   /** Queues an entry and returns its LSN: dense, growing by one. Encoded later, so the entry must not change. */

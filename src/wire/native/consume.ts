@@ -18,7 +18,7 @@ export interface KeySpan {
   readonly greatest: number
 }
 
-export interface ConsumePartition {
+interface ConsumePartition {
   readonly topicId: TopicId
   readonly partition: number
   readonly offset: number

@@ -10,7 +10,7 @@ import type { BrokerView } from '../../model/metadata.ts'
 import { type Message, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
 
-export interface DescribedBroker extends BrokerView {
+interface DescribedBroker extends BrokerView {
   readonly version: string
   readonly diskTotalBytes: number
   readonly diskFreeBytes: number

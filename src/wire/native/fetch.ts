@@ -12,7 +12,7 @@ import { LENGTH_BYTES, putResponseHeader, RESPONSE_HEADER_BYTES } from './header
 import { type Message, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
 
-export interface FetchPartition {
+interface FetchPartition {
   readonly topicId: TopicId
   readonly partition: number
   readonly offset: number

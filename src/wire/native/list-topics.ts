@@ -15,7 +15,7 @@ export interface ListTopicsRequest {
   readonly limit: number
 }
 
-export interface TopicSummary {
+interface TopicSummary {
   readonly name: string
   readonly topicId: TopicId
   readonly partitions: number

@@ -78,7 +78,7 @@ class MemoryDisk implements CrashDisk {
     this.trace.push(`${operation} ${path}${note}`)
     const last = ++this.operations >= this.crashAt
     await this.hook(operation, path)
-    await null
+    await Promise.resolve()
     this.check(epoch)
     if (last) this.crashed = true
     return last
@@ -367,7 +367,7 @@ function apply(names: Map<string, Inode>, op: NameOp): void {
 }
 
 function applyRename(names: Map<string, Inode>, from: string, to: string): void {
-  for (const [name, inode] of [...names]) {
+  for (const [name, inode] of Array.from(names)) {
     if (name !== from && !name.startsWith(`${from}/`)) continue
     names.delete(name)
     names.set(to + name.slice(from.length), inode)

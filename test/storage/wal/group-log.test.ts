@@ -48,7 +48,7 @@ test('no byte of a group is written before the sync of the one before it returne
   for (let i = 1; i <= 20; i++) {
     log.append(KIND, payloadOf(i))
     log.commit()
-    await null
+    await Promise.resolve()
   }
   await log.sync()
   await log.close()
