@@ -20,6 +20,7 @@ import { nodeHttp } from '../io/http/node-http.ts'
 import { promMetrics } from '../io/metrics/prom-metrics.ts'
 import { systemRandom } from '../io/random/system-random.ts'
 import { nodeStreams } from '../io/tcp/node-streams.ts'
+import type { Disk } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
@@ -36,6 +37,8 @@ export interface ServerOptions {
   /** Node's own metrics too: one broker per process should say yes. */
   readonly processMetrics: boolean
   readonly hooks: BrokerHooks
+  /** Stands between the broker and the real disk: for faults in tests. */
+  readonly wrapDisk?: (disk: Disk) => Disk
 }
 
 /** Journal files are small: metadata is, and a snapshot frees them. */
@@ -87,7 +90,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   )
   opened.add(() => http.close())
 
-  const disk = fileDisk(config.dataDir)
+  const realDisk = fileDisk(config.dataDir)
+  const disk = options.wrapDisk?.(realDisk) ?? realDisk
   const dataDir = await openDataDir({
     disk,
     random: ports.random,
@@ -113,7 +117,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     identity: dataDir.identity,
     onFailed,
   })
-  const metadata = openMetadata(journal, log, onFailed)
+  const metadata = await openMetadata(journal, log, onFailed)
   opened.add(() => metadata.close())
   let broker: Broker | undefined
   const store = await openStore(options, common, dataDir, metadata, {
@@ -172,8 +176,18 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   }
 }
 
-function openMetadata(journal: Journal, log: Log, onFailed: (error: Error) => void): MetadataLog {
-  return openJournaledLog({ journal, log, onFailed })
+/** The metadata log closes its journal, once there is one. */
+async function openMetadata(
+  journal: Journal,
+  log: Log,
+  onFailed: (error: Error) => void,
+): Promise<MetadataLog> {
+  try {
+    return openJournaledLog({ journal, log, onFailed })
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
 }
 
 function openStore(

@@ -12,7 +12,7 @@ interface Drop {
 }
 
 /** What retention drops of a topic at wall-clock time `now`. */
-function dropsOf(
+export function dropsOf(
   topic: Topic,
   now: number,
   bytesOf: (range: number, segment: number) => number,
