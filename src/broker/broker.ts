@@ -50,6 +50,7 @@ export class Broker {
       producerIdExpiryMs: options.producerIdExpiryMs,
       held: new HeldBudget(options.heldBytesMax),
       holding: new Set(),
+      totals: { batches: 0, bytes: 0 },
       counters: {
         rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
         rollFailures: metrics.counter(
@@ -75,6 +76,9 @@ export class Broker {
       'Bytes of produces that wait for their range or for room',
       () => this.context.held.bytes,
     )
+    const { totals } = this.context
+    metrics.gauge('eastguard_produced_batches', 'Batches appended', () => totals.batches)
+    metrics.gauge('eastguard_produced_bytes', 'Bytes of batches appended', () => totals.bytes)
     this.upkeep.start()
   }
 
@@ -139,6 +143,11 @@ export class Broker {
         'UNKNOWN_TOPIC',
         'there is no topic with this id; it may have been deleted',
       )
+      return
+    }
+    if (runtime.system) {
+      const message = `the topic ${runtime.topic.name} is written by the cluster itself`
+      sink.refused(slot, 'TOPIC_PROTECTED', message)
       return
     }
     const leader = runtime.leaderOf(partition)

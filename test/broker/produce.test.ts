@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { ACKS_LEADER } from '../../src/broker/sinks.ts'
 import { batchesIn, RecordReader } from '../../src/model/batch/decode.ts'
 import { leaderEpoch } from '../../src/model/batch/header.ts'
+import { addPartitions } from '../../src/wire/native/add-partitions.ts'
 import type { FetchedPartition } from '../../src/wire/native/fetch.ts'
 import { listOffsets } from '../../src/wire/native/list-offsets.ts'
 import { type Running, runBroker } from './support/harness.ts'
@@ -252,6 +253,23 @@ test('a retried batch is stored once: while pending, after commit, after a roll,
   assert.equal(await send(client, batch(7, '7')), 7)
   assert.equal(await send(client, batch(0, 'new', 1)), 8)
   assert.equal(await send(client, batch(8, 'old')), 'PRODUCER_FENCED')
+  client.close()
+  await running.stop()
+})
+
+test('added partitions take records, the old ones keep theirs, and a restart knows both', async () => {
+  await using first = await runBroker()
+  const before = await RawClient.ready(first.port)
+  const topic = await before.createTopic('t', { partitions: 2 })
+  await before.send(topic, 1, 'old')
+  assert.equal((await before.fetch(topic, 2, 0)).error, 'UNKNOWN_PARTITION')
+  await before.ask(addPartitions, { name: 't', partitions: 5 })
+  assert.equal(await before.send(topic, 4, 'new'), 0)
+  assert.equal(await before.send(topic, 1, 'old too'), 1)
+  const [running, client] = await restarted(first)
+  assert.deepEqual(valuesOf(await client.fetch(topic, 4, 0)), ['new'])
+  assert.deepEqual(valuesOf(await client.fetch(topic, 1, 0)), ['old', 'old too'])
+  assert.equal(await client.send(topic, 4, 'newer'), 1)
   client.close()
   await running.stop()
 })

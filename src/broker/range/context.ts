@@ -21,6 +21,8 @@ export interface RangeContext {
   readonly held: HeldBudget
   /** Ranges with produces that wait, so that room and deadlines reach them without a scan over all. */
   readonly holding: Set<RangeLeader>
+  /** Plain numbers, read when metrics are collected: the hot path only adds. */
+  readonly totals: { batches: number; bytes: number }
   readonly counters: {
     readonly rolls: Counter
     readonly rollFailures: Counter

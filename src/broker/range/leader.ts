@@ -178,6 +178,8 @@ export class RangeLeader implements SegmentListener {
     log.append(entry)
     state.append(entry)
     this.pending.push(entry, sink, slot, acks)
+    this.context.totals.batches++
+    this.context.totals.bytes += batch.length
     if (this.isFull(log, now)) this.startRoll()
     return true
   }

@@ -3,12 +3,15 @@
 import { fromHex } from '../../base/bytes.ts'
 import { activeRange, openOf } from '../../core/metadata/lookup.ts'
 import type { Topic } from '../../core/metadata/types.ts'
+import { isSystemTopic } from '../../model/topic-name.ts'
 import type { RangeContext } from '../range/context.ts'
 import { RangeLeader } from '../range/leader.ts'
 
 export class TopicRuntime {
   topic: Topic
   readonly idBytes: Uint8Array
+  /** Written by the broker itself only. */
+  readonly system: boolean
   deleted = false
   private readonly leaders = new Map<number, RangeLeader>()
   private readonly context: RangeContext
@@ -20,6 +23,7 @@ export class TopicRuntime {
     this.context = context
     this.topic = topic
     this.idBytes = fromHex(topic.topicId)
+    this.system = isSystemTopic(topic.name)
     this.arrange(restarted)
   }
 

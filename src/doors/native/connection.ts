@@ -10,6 +10,7 @@
 //   a frame begun and not finished in frame_timeout_ms   closed
 //   too many requests or bytes unanswered                not read from until there are fewer
 //   answers not read                                     not read from; closed after answer_timeout_ms without progress
+//   its own end not closed after ours                    closed after answer_timeout_ms
 //
 // Produces of one received chunk are numbered first and committed together; answers of one turn leave in one write.
 
@@ -40,6 +41,8 @@ import { handlerOf } from './requests.ts'
 import type { NativeDoorSettings } from './settings.ts'
 import { Streams } from './streams.ts'
 
+/** A long poll waits no longer, whatever it asks for. */
+const FETCH_WAIT_MS_MAX = 3_600_000
 /** What one fetch may take of its client's bytes in flight, whatever it asks for. */
 const FETCH_BYTES_MAX = 16 * 1024 * 1024
 
@@ -64,6 +67,7 @@ export class NativeConnection {
   private helloBy: number
   private frameBegunAt: number | undefined
   private behindSince: number | undefined
+  private endedAt: number | undefined
   private takenBytes = 0
   private framesSeen = 0
 
@@ -248,8 +252,11 @@ export class NativeConnection {
       cursor: this.broker.cursor(topicId, partition, offset),
       maxBytes: most,
     }))
-    const { maxWaitMs, minBytes } = request
-    const limits = { maxWaitMs, minBytes: Math.min(minBytes, maxBytes), maxBytes }
+    const limits = {
+      maxWaitMs: Math.min(request.maxWaitMs, FETCH_WAIT_MS_MAX),
+      minBytes: Math.min(request.minBytes, maxBytes),
+      maxBytes,
+    }
     const { clock } = this.broker.parts.ports
     const waiting = new Fetch(clock, parts, limits, (partitions) => {
       this.fetches.delete(waiting)
@@ -270,7 +277,8 @@ export class NativeConnection {
   private regulate(): void {
     if (this.phase === 'closed') return
     if (this.phase === 'closing') {
-      if (this.inFlight === 0) {
+      if (this.inFlight === 0 && this.endedAt === undefined) {
+        this.endedAt = this.now()
         this.outbox.flush()
         this.connection.end()
       }
@@ -284,7 +292,11 @@ export class NativeConnection {
     if (full === this.paused) return
     this.paused = full
     if (full) this.connection.pause()
-    else this.connection.resume()
+    else {
+      // The time in which we did not read is not the client's.
+      if (this.frameBegunAt !== undefined) this.frameBegunAt = this.now()
+      this.connection.resume()
+    }
   }
 
   private behind(): void {
@@ -310,7 +322,9 @@ export class NativeConnection {
   check(now: number): void {
     const { frameTimeoutMs, answerTimeoutMs } = this.settings
     if (this.phase === 'connected' && now >= this.helloBy) this.giveUp('said no hello')
-    else if (
+    else if (this.endedAt !== undefined && now - this.endedAt >= answerTimeoutMs) {
+      this.giveUp('did not close its end')
+    } else if (
       !this.paused &&
       this.frameBegunAt !== undefined &&
       now - this.frameBegunAt >= frameTimeoutMs

@@ -2,6 +2,7 @@
 // beside it is served as before.
 
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { ErrorCode } from '../../../src/base/errors.ts'
@@ -167,6 +168,38 @@ test('a client that sends a byte now and then is closed when its frame takes too
   await slow.closed
   clearInterval(dripping)
   assert.ok(at < 60, `${at} bytes were taken`)
+})
+
+test('a client that never closes its end after an error is closed', async () => {
+  await using running = await runBroker({ answerTimeoutMs: 80 })
+  const stubborn = connect({ port: running.port, host: '127.0.0.1', allowHalfOpen: true })
+  const closed = new Promise((resolve) => stubborn.once('close', resolve))
+  stubborn.on('error', () => {}).resume()
+  stubborn.write('GET / HTTP/1.1\r\n\r\n')
+  await new Promise((resolve) => stubborn.once('end', resolve))
+  const noise = setInterval(() => stubborn.write('x'), 10)
+  await closed
+  clearInterval(noise)
+})
+
+test('a frame may be long under way when it was the broker that did not read', async () => {
+  await using running = await runBroker({ requestsInFlightMax: 1, frameTimeoutMs: 100 })
+  const topic = await withTopic(running)
+  const client = await RawClient.ready(running.port)
+  running.store.automatic = false
+  const first = client.send(topic, 0, 'first')
+  while (running.store.keys().length === 0) await new Promise((resolve) => setImmediate(resolve))
+  const id = client.id()
+  const second = client.answer(id)
+  const frame = Buffer.concat(produceFrame(1, id, 255, 5000, [slotOf(topic, 0, batchOf(['x']))]))
+  client.socket.write(frame.subarray(0, 20))
+  await new Promise((resolve) => setTimeout(resolve, 250))
+  client.socket.write(frame.subarray(20))
+  running.store.automatic = true
+  running.store.release()
+  assert.equal(await first, 0)
+  assert.equal(statusOf(await second), 0)
+  client.close()
 })
 
 test('a client that vanishes in the middle of a frame leaves nothing behind', async () => {
