@@ -181,15 +181,17 @@ export class Segment implements StoredSegment {
     let next = 0
     if (this.files !== undefined) {
       const found = await this.guarded(async (index, log) => {
+        // Both at one moment: a block that is written meanwhile would be neither searched here nor read below.
         const piece = index.findTime(partition, timestamp)
-        if (piece === undefined) return undefined
-        return readPieces(this.place, log, partition, [piece])
+        const searchedTo = index.nextOffset(partition)
+        if (piece === undefined) return { entries: [], searchedTo }
+        return { entries: await readPieces(this.place, log, partition, [piece]), searchedTo }
       })
-      const entry = found?.find((each) => maxTimestamp(each.batch) >= timestamp)
+      const entry = found.entries.find((each) => maxTimestamp(each.batch) >= timestamp)
       if (entry !== undefined) {
         return entry.entryNumber < this.highWatermark ? entry : undefined
       }
-      next = (await this.index()).nextOffset(partition)
+      next = found.searchedTo
     }
     for (;;) {
       const entries = await this.read(partition, next, 1024 * 1024)
