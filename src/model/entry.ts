@@ -19,7 +19,7 @@
 //  88
 
 import { getI64, getU32, putI64, putU32 } from '../base/bytes.ts'
-import { crc32c } from '../base/checksum.ts'
+import { crc32cOf } from '../base/checksum.ts'
 
 export const ENVELOPE_BYTES = 88
 /** The part of a batch that its own CRC leaves out. */
@@ -45,12 +45,11 @@ export interface SegmentPlace {
   readonly segment: number
 }
 
-/**
- * Writes the envelope, checksum included, at `at` in `into`. Where there is room the beginning of the batch is written
- * behind it too: what follows an envelope is its batch, or has not been written yet.
- */
+/** Writes the envelope, checksum included, at `at` in `into`. */
 export function putEnvelope(into: Uint8Array, at: number, place: SegmentPlace, entry: Entry): void {
-  into.set(place.topicIdBytes, at + 4)
+  const { topicIdBytes } = place
+  // Sixteen bytes by hand: a third of what a call of `set` costs.
+  for (let i = 0; i < 16; i++) into[at + 4 + i] = topicIdBytes[i] as number
   putU32(into, at + 20, place.range)
   putI64(into, at + 24, place.segment)
   putI64(into, at + 32, entry.entryNumber)
@@ -63,18 +62,8 @@ export function putEnvelope(into: Uint8Array, at: number, place: SegmentPlace, e
   putU32(into, at + 76, entry.greatestKeyHash)
   putU32(into, at + 80, entry.batch.length)
   putU32(into, at + 84, 0)
-  const covered = at + ENVELOPE_BYTES + BATCH_UNCOVERED_BYTES
-  if (covered <= into.length) {
-    // The batch, or its beginning, goes there anyway; with it in place one checksum call does for two.
-    const { batch } = entry
-    for (let i = 0; i < BATCH_UNCOVERED_BYTES; i++) {
-      into[at + ENVELOPE_BYTES + i] = batch[i] as number
-    }
-    putU32(into, at, crc32c(into.subarray(at + 4, covered)))
-    return
-  }
-  const crc = crc32c(into.subarray(at + 4, at + ENVELOPE_BYTES))
-  putU32(into, at, crc32c(entry.batch.subarray(0, BATCH_UNCOVERED_BYTES), crc))
+  const crc = crc32cOf(into, at + 4, at + ENVELOPE_BYTES)
+  putU32(into, at, crc32cOf(entry.batch, 0, BATCH_UNCOVERED_BYTES, crc))
 }
 
 export interface DecodedEnvelope {
@@ -91,7 +80,7 @@ export function getEnvelope(bytes: Uint8Array, at: number): DecodedEnvelope | un
   if (start + BATCH_UNCOVERED_BYTES > bytes.length) return undefined
   const length = getU32(bytes, at + 80)
   if (length < BATCH_UNCOVERED_BYTES || start + length > bytes.length) return undefined
-  const crc = crc32c(bytes.subarray(at + 4, start + BATCH_UNCOVERED_BYTES))
+  const crc = crc32cOf(bytes, at + 4, start + BATCH_UNCOVERED_BYTES)
   if (crc !== getU32(bytes, at)) return undefined
   return {
     place: {

@@ -17,7 +17,7 @@
 //  61     records
 
 import { getI16, getI32, getI64, getU16, getU32, putI64, putU32 } from '../../base/bytes.ts'
-import { crc32c } from '../../base/checksum.ts'
+import { crc32cOf } from '../../base/checksum.ts'
 import { CODECS, type Codec } from '../../base/codec.ts'
 import { type ErrorCode } from '../../base/errors.ts'
 
@@ -77,11 +77,11 @@ export function placeBatch(b: Uint8Array, offset: number, segment: number): void
 
 /** True when the CRC32C over byte 21 to the end matches. The length must have been checked. */
 export function batchCrcMatches(b: Uint8Array): boolean {
-  return crc32c(b.subarray(CRC_FROM)) === getU32(b, CRC_AT)
+  return crc32cOf(b, CRC_FROM, b.length) === getU32(b, CRC_AT)
 }
 
 export function setBatchCrc(b: Uint8Array): void {
-  putU32(b, CRC_AT, crc32c(b.subarray(CRC_FROM)))
+  putU32(b, CRC_AT, crc32cOf(b, CRC_FROM, b.length))
 }
 
 export interface BatchFault {

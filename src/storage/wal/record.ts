@@ -23,7 +23,7 @@
 // records of its own: it only says that all before it was synced, and the next group is written over it.
 
 import { getI64, getU32, putI64, putU32, utf8 } from '../../base/bytes.ts'
-import { crc32c } from '../../base/checksum.ts'
+import { crc32c, crc32cOf } from '../../base/checksum.ts'
 
 export const FRAME_BYTES = 20
 export const KIND_GROUP = 1
@@ -48,7 +48,7 @@ export function putFrame(
   putU32(into, at + 4, end - at - FRAME_BYTES + tailBytes)
   putU32(into, at + 8, kind)
   putI64(into, at + 12, lsn)
-  let crc = crc32c(into.subarray(at + 4, end), salt)
+  let crc = crc32cOf(into, at + 4, end, salt)
   if (tail !== undefined) crc = crc32c(tail, crc)
   putU32(into, at, crc)
 }
@@ -95,7 +95,7 @@ export function frameAt(bytes: Uint8Array, at: number, salt: number): number {
   const size = FRAME_BYTES + getU32(bytes, at + 4)
   if (kind === 0 || at + size > bytes.length) return 0
   if (kind === KIND_GROUP && size !== GROUP_BYTES) return 0
-  return crc32c(bytes.subarray(at + 4, at + size), salt) === getU32(bytes, at) ? size : 0
+  return crc32cOf(bytes, at + 4, at + size, salt) === getU32(bytes, at) ? size : 0
 }
 
 export function frameKind(bytes: Uint8Array, at: number): number {
