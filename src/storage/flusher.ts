@@ -99,7 +99,7 @@ class Flusher implements SegmentEngine, FlushRequests {
       await segment.closeFiles()
       segment.files = undefined
     } else {
-      segment.writer.opened(found.fileBytes, found.entryEnd)
+      segment.writer.opened(found.fileBytes, found.entryEnd, how.walFirst !== undefined)
       segment.tail = new Tail(this.context.budget, found.entryEnd)
     }
     segment.end = found.entryEnd

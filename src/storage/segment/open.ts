@@ -49,7 +49,9 @@ export async function openSegmentFile(
     await file.truncate(0)
     return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage: undefined }
   }
-  const found = await walk(place, file, slot, walFirst, size)
+  let found = await walk(place, file, slot, walFirst, size, true)
+  // The index file was not synced: it may tell of blocks that a crash took back and others replaced.
+  if (found.index.fileEnd < size) found = await walk(place, file, slot, walFirst, size, false)
   const { fileEnd, entryEnd } = found.index
   let damage = gapOf(file.path, entryEnd, walFirst)
   if (fileEnd < size) {
@@ -71,13 +73,15 @@ async function walk(
   slot: IndexSlot,
   walFirst: number | undefined,
   size: number,
+  believeIndex: boolean,
 ): Promise<Walked> {
   const seed = placeSeed(place)
   const syncedEnd = walFirst ?? Number.POSITIVE_INFINITY
   let entryBytes = 0
   // What was synced may be taken from the index file, one read instead of one per block.
   const index = await slot.readFile((block) => {
-    if (block.firstEntry + block.entryCount > syncedEnd || blockEnd(block) > size) return false
+    if (!believeIndex || blockEnd(block) > size) return false
+    if (block.firstEntry + block.entryCount > syncedEnd) return false
     entryBytes += block.bodyBytes
     return true
   })

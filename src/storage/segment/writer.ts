@@ -33,14 +33,17 @@ export class SegmentWriter {
   unsyncedBytes = 0
   /** When the oldest entry not yet written, or the last write not yet synced, came. */
   dirtySince: number | undefined
+  /** A process that was killed may have written what was found here without a sync. */
+  private unconfirmed = false
   private dirsSynced = false
 
   constructor(segment: Segment) {
     this.segment = segment
   }
 
-  /** For a file that was there. */
-  opened(fileBytes: number, entryEnd: number): void {
+  /** For a file that was there; `unconfirmed` until the next sync when it may hold more than was ever synced. */
+  opened(fileBytes: number, entryEnd: number, unconfirmed: boolean = false): void {
+    this.unconfirmed = unconfirmed
     this.fileBytes = fileBytes
     this.writtenEnd = entryEnd
     this.syncedEnd = entryEnd
@@ -115,19 +118,21 @@ export class SegmentWriter {
   /** All that was written is durable when it resolves. A failure is final. */
   async sync(): Promise<void> {
     const { segment } = this
-    if (this.unsyncedBytes === 0) return
+    if (this.unsyncedBytes === 0 && !this.unconfirmed) return
     const { files } = segment
     assert(files !== undefined, 'what was written is in a file')
     const end = this.writtenEnd
     try {
       await files.log.sync()
       if (!this.dirsSynced) await this.syncDirs(files)
+      if (this.unconfirmed) await files.index.sync()
     } catch (cause) {
       throw new EastGuardError('DISK_FAILED', `${files.log.path} could not be synced`, { cause })
     }
     for (let e = this.syncedEnd; e < end; e++) segment.lsns.shift()
     this.syncedEnd = end
     this.unsyncedBytes = 0
+    this.unconfirmed = false
     if (!this.dirty) this.dirtySince = undefined
     segment.context.flusher.synced(segment)
   }

@@ -43,6 +43,8 @@ export interface CrashDisk extends Disk {
   /** A power cut: every unsynced page and name is kept or lost as `chance` says. */
   cutPower(chance: Prng): void
   flipBit(path: string, byte: number, bit: number): void
+  /** The disk as one process has it: dead for ever after the next crash, so that nothing of that process goes on. */
+  mount(): Disk
   bytesOf(path: string): Uint8Array
   paths(): readonly string[]
 }
@@ -204,6 +206,24 @@ class MemoryDisk implements CrashDisk {
     return { release: async () => {} }
   }
 
+  mount(): Disk {
+    const { epoch } = this
+    const alive = <T>(call: () => Promise<T>): Promise<T> => {
+      if (epoch === this.epoch) return call()
+      return Promise.reject(new DiskError('io', '', 'this process is dead'))
+    }
+    return {
+      open: (path, options) => alive(() => this.open(path, options)),
+      makeDir: (path) => alive(() => this.makeDir(path)),
+      list: (path) => alive(() => this.list(path)),
+      rename: (from, to) => alive(() => this.rename(from, to)),
+      remove: (path) => alive(() => this.remove(path)),
+      syncDir: (path) => alive(() => this.syncDir(path)),
+      space: () => alive(() => this.space()),
+      lock: () => alive(() => this.lock()),
+    }
+  }
+
   kill(): void {
     this.restart()
   }
@@ -219,6 +239,11 @@ class MemoryDisk implements CrashDisk {
     for (const op of this.pending) if (chance.below(2) === 0) apply(this.durableNames, op)
     this.pending = []
     this.names = new Map(this.durableNames)
+    // A directory that was moved away is back with the files that are.
+    for (const name of this.names.keys()) {
+      const parts = name.split('/')
+      for (let i = 1; i < parts.length; i++) this.dirs.add(parts.slice(0, i).join('/'))
+    }
     for (const inode of new Set(this.names.values())) {
       if (inode.dirty.size === 0 && inode.size === inode.durableSize) continue
       const size = chance.below(2) === 0 ? inode.size : inode.durableSize
