@@ -116,9 +116,11 @@ async function rollSegment(leader: RangeLeader): Promise<void> {
   })
   if (leader.mode !== 'rolling') return
   if (!result.ok) throw new EastGuardError(result.code, result.message, { detail: result.detail })
-  await log?.seal(endEntry)
+  // The answer is that of the roll which committed first, and only its end and its token count.
+  const { answer } = result
+  await log?.seal(answer.endEntry)
   context.counters.rolls.add(1)
   if (leader.mode !== 'rolling') return
   leader.opened()
-  await context.store.keepState(next, token)
+  await context.store.keepState(next, answer.token)
 }
