@@ -2,8 +2,9 @@
 // written into the slab, and its batch, as it came. Per group each touched segment is told once how far it is durable.
 
 import { ENVELOPE_BYTES, type Entry, putEnvelope } from '../../model/entry.ts'
+import type { LogOptions } from './files.ts'
 import type { GroupLog } from './group-log.ts'
-import { type BeginOptions, beginGroupLog } from './record-log.ts'
+import { beginGroupLog } from './record-log.ts'
 import type { RecoveredLog } from './recover.ts'
 import { KIND_ENTRY, type QueuedRecord, type Wal, type WalTarget } from './types.ts'
 
@@ -18,7 +19,7 @@ export interface DataWal extends Wal {
   sync(): Promise<void>
 }
 
-export async function beginDataWal(found: RecoveredLog, options: BeginOptions): Promise<DataWal> {
+export async function beginDataWal(found: RecoveredLog, options: LogOptions): Promise<DataWal> {
   const touched = new TouchedTargets()
   const log = await beginGroupLog<Target, Item>(found, options, {
     headBytes: (kind) => (kind === KIND_ENTRY ? ENVELOPE_BYTES : 0),

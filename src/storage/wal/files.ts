@@ -33,7 +33,8 @@ const SPARES_MAX = 8
 const RETRY_MS = 1000
 export const TEMPORARY_NAME = 'new.tmp'
 
-export interface LogFilesOptions {
+/** What a log needs of the world, and where it lies. */
+export interface LogOptions {
   readonly disk: Disk
   readonly clock: Clock
   readonly random: Random
@@ -41,12 +42,16 @@ export interface LogFilesOptions {
   readonly dir: string
   readonly fileBytes: number
   readonly identity: LogIdentity
-  readonly generation: number
-  /** There may be space where there was none. */
+  /** There may be space where there was none: ask again. */
   onSpace(): void
   /** Another file has become the current one. */
   onRotated(): void
+  /** A write or sync failed: nothing more is reported, the process must stop. Called once. */
   onFailed(error: Error): void
+}
+
+export interface LogFilesOptions extends LogOptions {
+  readonly generation: number
 }
 
 /** A file on disk that is not open: its name's sequence and its length. */

@@ -8,35 +8,15 @@
 // the order of these three is the point: rewrite, sync, then begin.
 
 import { EastGuardError } from '../../base/errors.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Disk } from '../../ports/disk.ts'
-import type { Log } from '../../ports/log.ts'
-import type { Random } from '../../ports/random.ts'
-import { TEMPORARY_NAME } from './files.ts'
+import { type LogOptions, TEMPORARY_NAME } from './files.ts'
 import { GroupLog, type GroupLogHooks } from './group-log.ts'
 import type { RecoveredLog } from './recover.ts'
-import type { LogIdentity, RecordLog } from './types.ts'
-
-export interface BeginOptions {
-  readonly disk: Disk
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
-  readonly dir: string
-  readonly fileBytes: number
-  readonly identity: LogIdentity
-  /** There may be room where `hasRoom` said no. */
-  onSpace(): void
-  /** The log has begun another file. */
-  onRotated(): void
-  /** A write or sync failed: nothing more is reported, the process must stop. Called once. */
-  onFailed(error: Error): void
-}
+import type { RecordLog } from './types.ts'
 
 /** Begins a new generation behind what was recovered, with a first file that is on disk. */
 export async function beginGroupLog<Target, Item>(
   found: RecoveredLog,
-  options: BeginOptions,
+  options: LogOptions,
   hooks: GroupLogHooks<Target, Item>,
 ): Promise<GroupLog<Target, Item>> {
   const { disk, dir } = options
@@ -57,10 +37,7 @@ export async function beginGroupLog<Target, Item>(
   return log
 }
 
-export async function beginRecordLog(
-  found: RecoveredLog,
-  options: BeginOptions,
-): Promise<RecordLog> {
+export async function beginRecordLog(found: RecoveredLog, options: LogOptions): Promise<RecordLog> {
   const log = await beginGroupLog<undefined, Uint8Array>(found, options, {
     headBytes: () => 0,
     putHead: () => {},

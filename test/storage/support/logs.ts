@@ -1,7 +1,8 @@
 // Shared by the tests of the log layer: a log that is opened, written and recovered on a crash disk.
 
 import { type Prng, prng } from '../../../src/base/prng.ts'
-import { type BeginOptions, beginRecordLog } from '../../../src/storage/wal/record-log.ts'
+import type { LogOptions } from '../../../src/storage/wal/files.ts'
+import { beginRecordLog } from '../../../src/storage/wal/record-log.ts'
 import { type RecoveredLog, recoverLog } from '../../../src/storage/wal/recover.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
 import { type CrashDisk, crashDisk } from './crash-disk.ts'
@@ -21,7 +22,7 @@ export function world(): World {
   return { disk: crashDisk(), clock: manualClock(), failures: [], boots: 0 }
 }
 
-export function beginOptions(w: World, fileBytes: number = 64 * 1024): BeginOptions {
+export function beginOptions(w: World, fileBytes: number = 64 * 1024): LogOptions {
   w.boots++
   return {
     disk: w.disk,
