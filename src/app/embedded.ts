@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pinoLog } from '../io/log/pino-log.ts'
 import { configOf } from './config/load.ts'
 import type { TestBroker, TestBrokerOptions } from './running.ts'
-import { startServer } from './server.ts'
+import { startLocalServer } from './server.ts'
 import { packageVersion } from './version.ts'
 
 /** Small files and a short drain: a test's broker holds little and stops at once. */
@@ -29,7 +29,7 @@ export async function startBroker(options: TestBrokerOptions = {}): Promise<Test
     if (temporary) await rm(dataDir, { recursive: true, force: true })
   }
   try {
-    const server = await startServer({
+    const server = await startLocalServer({
       config: configOf({
         ...TEST_CONFIG,
         ...options.config,

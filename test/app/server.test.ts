@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { configOf } from '../../src/app/config/load.ts'
-import type { RunningBroker } from '../../src/app/running.ts'
-import { startServer } from '../../src/app/server.ts'
+import { startLocalServer } from '../../src/app/server.ts'
 import { systemClock } from '../../src/io/clock/system-clock.ts'
 import { type FaultyDisk, faultyDisk } from '../../src/io/faults/faulty-disk.ts'
 import type { TopicId } from '../../src/model/ids.ts'
 import type { DiskSpace } from '../../src/ports/disk.ts'
+import type { RunningBroker } from '../../src/server/types.ts'
 import { simLog } from '../../src/sim/ports/log.ts'
 import { startBroker } from '../../src/testing.ts'
 import { deleteTopic } from '../../src/wire/native/delete-topic.ts'
@@ -160,7 +160,7 @@ async function onFaultyDisk(dataDir: string): Promise<Faulty> {
   const fatal = new Promise<Error>((resolve) => {
     tell = resolve
   })
-  const server = await startServer({
+  const server = await startLocalServer({
     config: configOf({
       data_dir: dataDir,
       client_port: 0,

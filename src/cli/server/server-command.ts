@@ -11,7 +11,7 @@ import {
   EXIT_OK,
 } from '../../app/exit-codes.ts'
 import { startLog } from '../../app/log.ts'
-import { startServer } from '../../app/server.ts'
+import { startLocalServer } from '../../app/server.ts'
 import { packageVersion } from '../../app/version.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { addConfigFlags, configFromFlags } from './config-flags.ts'
@@ -38,7 +38,7 @@ async function serve(options: Readonly<Record<string, unknown>>, env: Env): Prom
     failed = () => resolve(EXIT_DISK)
   })
   try {
-    const broker = await startServer({
+    const broker = await startLocalServer({
       config,
       version: packageVersion(),
       log,

@@ -1,0 +1,175 @@
+// A whole broker on the ports that it is given: the data directory, metadata, the log store, the broker and its doors, in
+// the order in which each needs the one before. Ending goes the other way round. app/ gives it the machine's ports, sim/
+// simulated ones; nothing here knows which.
+//
+//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> journal ─> metadata ─> log store (recovery) ─> confirm
+//     ─> broker ─> native door ─> ready
+//
+// The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready.
+
+import { Broker } from '../broker/broker.ts'
+import { openJournaledLog } from '../broker/metadata/journaled-log.ts'
+import type { MetadataLog } from '../broker/metadata/types.ts'
+import { catalogOf } from '../broker/topics/catalog.ts'
+import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
+import { serveAdmin } from '../doors/admin/admin.ts'
+import { NativeDoor } from '../doors/native/door.ts'
+import type { Log } from '../ports/log.ts'
+import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
+import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
+import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
+import type { LogStore } from '../storage/types.ts'
+import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
+
+export interface ServerOptions {
+  readonly ports: ServerPorts
+  readonly settings: ServerSettings
+  readonly version: string
+  readonly hooks: BrokerHooks
+}
+
+/** What was opened, to be closed in the opposite order. */
+class Opened {
+  private readonly closers: (() => Promise<void>)[] = []
+
+  add(close: () => Promise<void>): void {
+    this.closers.push(close)
+  }
+
+  /** Closes all, whatever fails; rejects with the first failure. */
+  async close(): Promise<void> {
+    const failures: unknown[] = []
+    for (let close = this.closers.pop(); close !== undefined; close = this.closers.pop()) {
+      await close().catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+}
+
+/** Rejects with what openDataDir, openJournal or openLogStore reject with, or an Error that names an address. */
+export async function startServer(options: ServerOptions): Promise<RunningBroker> {
+  const opened = new Opened()
+  try {
+    return await start(options, opened)
+  } catch (error) {
+    await opened.close().catch(() => undefined)
+    throw error
+  }
+}
+
+async function start(options: ServerOptions, opened: Opened): Promise<RunningBroker> {
+  const { ports, settings } = options
+  const { disk, log } = ports
+  let notReady: string | undefined = 'the broker is starting'
+  const http = await serveAdmin(
+    ports.http,
+    { host: settings.host, port: settings.httpPort },
+    { metrics: ports.metrics, notReady: () => notReady },
+  )
+  opened.add(() => http.close())
+
+  const dataDir = await openDataDir({
+    disk,
+    random: ports.random,
+    displayName: settings.displayName,
+    journalDir: JOURNAL_DIR,
+    walDir: WAL_DIR,
+  })
+  opened.add(() => dataDir.close())
+
+  let broken = false
+  // Set once there is something to stop; a failure during start-up makes the start reject.
+  const onFailed = (error: Error): void => {
+    if (broken) return
+    broken = true
+    notReady = 'the disk failed'
+    log.error('the disk failed: the broker stops', { err: error })
+    options.hooks.onFatal(error)
+  }
+  const journal = await openJournal({
+    ...ports,
+    fileBytes: settings.journalFileBytes,
+    identity: dataDir.identity,
+    onFailed,
+  })
+  const metadata = await openMetadata(journal, log, onFailed)
+  opened.add(() => metadata.close())
+  let broker: Broker | undefined
+  const store = await openStore(options, dataDir, metadata, {
+    roomAgain: () => broker?.roomAgain(),
+    failed: onFailed,
+  })
+  opened.add(() => store.close())
+  const parts = { ports, metadata, store, space: () => disk.space() }
+  await sweepStrays(parts)
+  await settleRecovered(parts)
+  await dataDir.confirm()
+
+  let clientPort = settings.clientPort
+  broker = new Broker(
+    {
+      nodeId: dataDir.nodeId,
+      clusterId: dataDir.clusterId,
+      displayName: settings.displayName,
+      version: options.version,
+      advertised: { host: settings.advertiseHost, port: () => clientPort },
+      defaultPolicy: settings.defaultPolicy,
+      defaultReplicationFactor: settings.defaultReplicationFactor,
+      retentionCheckMs: settings.retentionCheckMs,
+      producerIdExpiryMs: settings.producerIdExpiryMs,
+      heldBytesMax: settings.unflushedBytesMax,
+    },
+    parts,
+  )
+  const running = broker
+  opened.add(() => running.stop())
+  const door = new NativeDoor(broker, settings)
+  opened.add(() => door.stop(broken ? 0 : settings.drainTimeoutMs))
+  const client = await door.listen(ports.streams, {
+    host: settings.host,
+    port: settings.clientPort,
+  })
+  clientPort = client.port
+  notReady = broken ? 'the disk failed' : undefined
+  let stopped: Promise<void> | undefined
+  return {
+    client,
+    http: http.address,
+    nodeId: dataDir.nodeId,
+    clusterId: dataDir.clusterId,
+    stop: () => {
+      notReady ??= 'the broker is stopping'
+      stopped ??= opened.close()
+      return stopped
+    },
+  }
+}
+
+/** The metadata log closes its journal, once there is one. */
+async function openMetadata(
+  journal: Journal,
+  log: Log,
+  onFailed: (error: Error) => void,
+): Promise<MetadataLog> {
+  try {
+    return openJournaledLog({ journal, log, onFailed })
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
+
+function openStore(
+  { ports, settings }: ServerOptions,
+  dataDir: DataDir,
+  metadata: MetadataLog,
+  listener: Parameters<typeof openLogStore>[0]['listener'],
+): Promise<LogStore> {
+  return openLogStore({
+    ...ports,
+    identity: dataDir.identity,
+    catalog: catalogOf(metadata.state),
+    listener,
+    options: settings,
+  })
+}

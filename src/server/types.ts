@@ -1,0 +1,62 @@
+// What a whole broker stands on, what it is told, and what its owner gets back.
+
+import type { BrokerOptions } from '../broker/options.ts'
+import type { NativeDoorSettings } from '../doors/native/settings.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Compute } from '../ports/compute.ts'
+import type { Disk } from '../ports/disk.ts'
+import type { Http } from '../ports/http.ts'
+import type { Log } from '../ports/log.ts'
+import type { Metrics } from '../ports/metrics.ts'
+import type { Random } from '../ports/random.ts'
+import type { Address, Streams } from '../ports/streams.ts'
+import type { LogStoreOptions } from '../storage/types.ts'
+
+export interface ServerPorts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly compute: Compute
+  /** The data directory. */
+  readonly disk: Disk
+  readonly streams: Streams
+  readonly http: Http
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** By the names of the configuration, docs/reference/config.md. */
+export interface ServerSettings
+  extends LogStoreOptions,
+    NativeDoorSettings,
+    Pick<
+      BrokerOptions,
+      | 'displayName'
+      | 'defaultPolicy'
+      | 'defaultReplicationFactor'
+      | 'retentionCheckMs'
+      | 'producerIdExpiryMs'
+    > {
+  readonly host: string
+  readonly advertiseHost: string
+  readonly clientPort: number
+  readonly httpPort: number
+  readonly drainTimeoutMs: number
+  /** A file of the metadata journal; when one is full a snapshot frees those before it. */
+  readonly journalFileBytes: number
+}
+
+export interface BrokerHooks {
+  /** The disk failed: nothing more is acknowledged. The process should end with EXIT_DISK. Called at most once. */
+  onFatal(error: Error): void
+}
+
+export interface RunningBroker {
+  /** The native door, with the port that was chosen when 0 was asked for. */
+  readonly client: Address
+  /** Health, readiness and metrics; undefined when that door is off. */
+  readonly http: Address | undefined
+  readonly nodeId: string
+  readonly clusterId: string
+  /** Stops taking requests, answers those in flight within the drain time, flushes and closes. */
+  stop(): Promise<void>
+}
