@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // eastguard: the server, its configuration, and a look into its files.
 
-import { Command, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
 import { EXIT_CONFIG, EXIT_INTERNAL } from '../app/exit-codes.ts'
 import { packageVersion } from '../app/version.ts'
 import { EastGuardError } from '../base/errors.ts'
 import { printFailure, UsageError } from './failure.ts'
+import { rootCommand, throwErrors } from './grammar.ts'
 import { terminalOutput } from './output.ts'
 import { addConfigCommands } from './server/config-command.ts'
 import { addInspectCommand } from './server/inspect-command.ts'
@@ -13,7 +14,7 @@ import { addServerCommand } from './server/server-command.ts'
 
 async function main(words: readonly string[]): Promise<number> {
   const out = terminalOutput(words.includes('--json'))
-  const program = new Command('eastguard')
+  const program = rootCommand('eastguard')
     .description('a distributed, partitioned, replicated log without a controller')
     .version(packageVersion(), '-V, --version', 'print the version')
     .option('--json', 'results as JSON, for programs')
@@ -31,12 +32,6 @@ async function main(words: readonly string[]): Promise<number> {
     printFailure(out, error)
     return exitCode(error)
   }
-}
-
-/** Commander would print its errors and end the process; failure.ts words them like all others. */
-function throwErrors(command: Command): void {
-  command.exitOverride().configureOutput({ writeErr: () => {} })
-  for (const child of command.commands) throwErrors(child)
 }
 
 function exitCode(error: unknown): number {

@@ -172,6 +172,24 @@ test('failures say what, to what and what to do; as JSON for programs; codes tel
   assert.match(typo.err, /Did you mean list-topics/)
 })
 
+test('a command that is missing or unknown is named, with those that there are', async () => {
+  const rig = new Rig()
+  const groups: [string[], RegExp][] = [
+    [['perf'], /^USAGE: perf needs a command: use one of produce, consume\n/],
+    [['perf', 'help', 'nope'], /^USAGE: there is no command 'nope': use one of produce, consume\n/],
+    [['perf', 'nope'], /^USAGE: unknown command 'nope'/],
+    [['help', 'nope'], /^USAGE: there is no command 'nope': use one of create-topic, .*, perf\n/],
+  ]
+  for (const [words, wording] of groups) {
+    const { code, out, err } = await rig.run(words)
+    assert.deepEqual([code, out], [2, ''], words.join(' '))
+    assert.match(err, wording)
+  }
+  const { code, out } = await rig.run(['help', 'perf'])
+  assert.equal(code, 0)
+  assert.match(out, /Usage: eg-cli perf/)
+})
+
 test('nobody is asked where nobody can be: delete-topic needs --yes', async () => {
   const rig = new Rig()
   await rig.run(['create-topic', 't'])

@@ -1,7 +1,7 @@
 // The grammar of eg-cli: every command, once, for the command line, the REPL and scripts alike. A program is built per
 // command, because commander keeps the options of the last parse.
 
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { addClusterCommands } from '../commands/cluster.ts'
 import { addConsumeCommand } from '../commands/consume.ts'
 import { addPerfCommand } from '../commands/perf.ts'
@@ -9,6 +9,7 @@ import { addProduceCommand } from '../commands/produce.ts'
 import { addPublishCommand } from '../commands/publish.ts'
 import { addTopicCommands } from '../commands/topics.ts'
 import type { CommandContext } from '../context.ts'
+import { rootCommand, throwErrors } from '../grammar.ts'
 
 export interface GlobalOptions {
   readonly seeds?: string
@@ -23,9 +24,7 @@ export function buildProgram(
   context: (options: GlobalOptions) => CommandContext,
   print: (text: string) => void,
 ): Command {
-  // Errors are worded by failure.ts, like all others.
-  const output = { writeOut: print, writeErr: () => {} }
-  const program = new Command('eg-cli')
+  const program = rootCommand('eg-cli')
     .description('talk to an EastGuard cluster')
     .version(version, '-V, --version', 'print the version')
     .option(
@@ -35,8 +34,6 @@ export function buildProgram(
     .option('--json', 'results as JSON, for programs')
     .helpCommand('help [command]', 'explain a command')
     .showSuggestionAfterError()
-    .exitOverride()
-    .configureOutput(output)
   const give = (): CommandContext => context(program.opts<GlobalOptions>())
   addTopicCommands(program, give)
   addClusterCommands(program, give)
@@ -44,10 +41,7 @@ export function buildProgram(
   addProduceCommand(program, give)
   addConsumeCommand(program, give)
   addPerfCommand(program, give)
-  for (const command of program.commands) {
-    command.exitOverride().configureOutput(output)
-    for (const child of command.commands) child.exitOverride().configureOutput(output)
-  }
+  throwErrors(program, print)
   return program
 }
 
