@@ -10,8 +10,9 @@ async function transcript(seed: number): Promise<string[]> {
   const say = (what: string): void => {
     lines.push(`${world.clock.monotonic().toFixed(3)} ${what}`)
   }
-  const server = world.machine('server', world.disk())
-  const client = world.machine('client', world.disk())
+  const serverProcess = world.process('server', world.disk())
+  const server = { ...serverProcess.ports, disk: serverProcess.disk }
+  const client = world.process('client').ports
   let done = false
   void (async () => {
     const file = await server.disk.open('log', { mode: 'create', durable: true })
