@@ -15,6 +15,7 @@ export type {
   ConsumerBatch,
   ConsumerOptions,
   ConsumerRecord,
+  CreatedTopic,
   CreateTopicOptions,
   Data,
   KeySpan,

@@ -15,6 +15,7 @@ import type {
   Admin,
   CallOptions,
   ClusterInfo,
+  CreatedTopic,
   CreateTopicOptions,
   OffsetAt,
   PartitionOffset,
@@ -33,16 +34,17 @@ export class ClusterAdmin implements Admin {
     this.cluster = cluster
   }
 
-  async createTopic(name: string, options: CreateTopicOptions = {}): Promise<TopicView> {
+  async createTopic(name: string, options: CreateTopicOptions = {}): Promise<CreatedTopic> {
     checkTopicName(name)
     const deadline = this.deadline(options)
     // One token for all attempts: a second one after a lost answer is told what the first came to.
     const token = toHex(this.cluster.ports.random.bytes(TOKEN_BYTES))
     const { policy = {}, ifNotExists = false } = options
     const request = { name, token, ifNotExists, policy }
-    await this.cluster.call(`creating topic '${name}'`, createTopic, request, deadline)
+    const what = `creating topic '${name}'`
+    const { created } = await this.cluster.call(what, createTopic, request, deadline)
     this.cluster.forgetTopic(name)
-    return this.describe(name, deadline)
+    return { ...(await this.describe(name, deadline)), created }
   }
 
   async deleteTopic(name: string, options: CallOptions = {}): Promise<void> {

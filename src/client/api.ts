@@ -223,9 +223,14 @@ export interface Consumer extends AsyncIterable<ConsumerRecord>, AsyncDisposable
   close(): Promise<void>
 }
 
+export interface CreatedTopic extends TopicView {
+  /** False: it existed, with an equal policy (`ifNotExists`). */
+  readonly created: boolean
+}
+
 export interface Admin {
   /** Rejects with TOPIC_EXISTS, INVALID_TOPIC_NAME, INVALID_POLICY, NOT_ENOUGH_BROKERS. A retry after a lost answer succeeds. */
-  createTopic(name: string, options?: CreateTopicOptions): Promise<TopicView>
+  createTopic(name: string, options?: CreateTopicOptions): Promise<CreatedTopic>
   /** Rejects with UNKNOWN_TOPIC, TOPIC_PROTECTED. */
   deleteTopic(name: string, options?: CallOptions): Promise<void>
   alterTopic(name: string, changes: PolicyChanges, options?: CallOptions): Promise<TopicView>

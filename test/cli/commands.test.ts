@@ -73,6 +73,23 @@ test('the number after create-topic is replicas, and what is not given is left t
   assert.deepEqual(rig.client.created[2]?.policy, { ranges: 4, rangeMode: 'fixed' })
 })
 
+test('create-topic --if-not-exists says whether it made the topic', async () => {
+  const rig = new Rig()
+  const create = (...more: string[]): Promise<Ran> =>
+    rig.run(['create-topic', 'a', '--partitions', '1', '--if-not-exists', ...more])
+  assert.equal((await create()).out, 'created a: 1 partition, 1 replica\n')
+  const again = await create()
+  assert.equal(again.code, 0)
+  assert.equal(again.out, 'a exists already with an equal policy: 1 partition, 1 replica\n')
+  const created = async (name: string): Promise<unknown> =>
+    (
+      JSON.parse((await rig.run(['create-topic', name, '--json'])).out) as {
+        readonly created: boolean
+      }
+    ).created
+  assert.deepEqual([await created('a'), await created('b')], [false, true])
+})
+
 test('policy values are read in the forms that people write', async () => {
   const rig = new Rig()
   const config = ['retention_ms=3d', 'segment_bytes=1MiB', 'tier=low', 'retention_bytes=-1']

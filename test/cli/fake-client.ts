@@ -102,10 +102,12 @@ export class FakeClient implements Client {
     return {
       createTopic: async (name, options = {}) => {
         this.created.push(options)
+        const existing = this.topics.get(name)
+        if (existing !== undefined) return { ...existing, created: false }
         const topic = makeTopic(name, options)
         this.topics.set(name, topic)
         this.records.set(name, [])
-        return topic
+        return { ...topic, created: true }
       },
       deleteTopic: async (name) => {
         find(name)

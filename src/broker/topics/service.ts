@@ -31,6 +31,8 @@ export type TopicRef =
 
 /** Producer ids given to one asker at a time. */
 const PRODUCER_IDS_BLOCK = 1000
+/** For those who have asked for an equal policy to count as success already. */
+const OTHER_POLICY_HINT = 'use another name, the policy that it has, or change it with alter-topic'
 
 export class TopicService {
   private readonly options: BrokerOptions
@@ -60,7 +62,7 @@ export class TopicService {
       system: false,
       timeMs: this.parts.ports.clock.wall(),
     })
-    if (!result.ok) throw refused(result)
+    if (!result.ok) throw refused(result, request.ifNotExists ? OTHER_POLICY_HINT : undefined)
     return { topic: result.answer.topic, existing: result.answer.outcome === 'existing' }
   }
 
@@ -177,6 +179,8 @@ export class TopicService {
   }
 }
 
-function refused(refusal: Refusal): EastGuardError {
-  return new EastGuardError(refusal.code, refusal.message, { detail: refusal.detail })
+function refused(refusal: Refusal, existsHint?: string): EastGuardError {
+  const { code, message, detail } = refusal
+  const hint = code === 'TOPIC_EXISTS' ? existsHint : undefined
+  return new EastGuardError(code, message, { detail, ...(hint === undefined ? {} : { hint }) })
 }

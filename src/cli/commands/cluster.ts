@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import type { CommandContext } from '../context.ts'
+import { plural } from '../output.ts'
 
 export function addClusterCommands(program: Command, context: () => CommandContext): void {
   program
@@ -35,7 +36,7 @@ async function describeCluster({ out, client, call }: CommandContext): Promise<v
     return
   }
   await out.line(
-    `cluster ${info.clusterId}: ${info.topics} topics, ${info.ranges} ranges, ${info.segments} segments`,
+    `cluster ${info.clusterId}: ${plural(info.topics, 'topic')}, ${plural(info.ranges, 'range')}, ${plural(info.segments, 'segment')}`,
   )
   await out.table(
     ['node', 'name', 'address', 'alive', 'node id'],

@@ -1,11 +1,12 @@
 // Topics: create, delete, alter, list, describe.
 
 import { type Command, Option } from 'commander'
+import type { CreatedTopic } from '../../client/api.ts'
 import type { TopicView } from '../../model/metadata.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { UsageError } from '../failure.ts'
-import { showBytesCount, showDuration, snakeKey } from '../output.ts'
+import { plural, showBytesCount, showDuration, snakeKey } from '../output.ts'
 import { collect, POLICY_NAMES, policyJson, policyOf, wholeNumber } from './arguments.ts'
 
 const CONFIG_HELP = `set a policy value (repeatable): ${POLICY_NAMES.join(', ')}`
@@ -70,14 +71,14 @@ Without the number there are as many replicas as there are brokers, at most 3.`,
         ifNotExists: options.ifNotExists === true,
         ...call,
       })
-      if (out.json) await out.document(topicJson(topic))
-      else await out.line(created(topic))
+      if (out.json) await out.document({ ...topicJson(topic), created: topic.created })
+      else await out.line(createdText(topic))
     })
 }
 
-function created({ name, policy }: TopicView): string {
-  const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
-  return `created ${name}: ${plural(policy.partitions, 'partition')}, ${plural(policy.replicationFactor, 'replica')}`
+function createdText({ name, policy, created }: CreatedTopic): string {
+  const what = created ? `created ${name}` : `${name} exists already with an equal policy`
+  return `${what}: ${plural(policy.partitions, 'partition')}, ${plural(policy.replicationFactor, 'replica')}`
 }
 
 function addDelete(program: Command, context: () => CommandContext): void {

@@ -6,6 +6,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import { checkPolicy, PARTITIONS_MAX, type TopicPolicy } from '../../model/policy.ts'
+import { policyTexts } from '../../model/policy-keys.ts'
 import { isSystemTopic, topicNameFault } from '../../model/topic-name.ts'
 import type { AddPartitions, AlterTopic, CreateTopic, Refusal, ResultOf } from './commands.ts'
 import { requireTiles } from './invariants.ts'
@@ -54,7 +55,9 @@ function createExisting(topic: Topic, command: CreateTopic): ResultOf<'CreateTop
     return { ok: true, answer: { topic, outcome: 'existing' } }
   }
   const { name, topicId, policy } = topic
-  const differ = command.ifNotExists ? ' with another policy' : ''
+  const differ = command.ifNotExists
+    ? ` with another policy: ${difference(policy, command.policy)}`
+    : ''
   return refuse('TOPIC_EXISTS', `the topic '${name}' exists${differ}`, { name, topicId, policy })
 }
 
@@ -168,4 +171,14 @@ function faultOf(policy: TopicPolicy): Refusal | undefined {
     if (error instanceof EastGuardError) return refuse(error.code, error.message, error.detail)
     throw error
   }
+}
+
+/** Only what differs, as people write it. */
+function difference(present: TopicPolicy, asked: TopicPolicy): string {
+  const wanted = policyTexts(asked)
+  return policyTexts(present)
+    .map(([name, text], i) => [name, text, wanted[i]?.[1]])
+    .filter(([, text, other]) => text !== other)
+    .map(([name, text, other]) => `${name} is ${text}, not ${other}`)
+    .join(', ')
 }

@@ -86,7 +86,12 @@ test('an existing name is refused with its policy, and accepted when asked for w
   const equal = run(state, { ...again, ifNotExists: true })
   assert.ok(equal.ok && equal.answer.outcome === 'existing')
   assert.equal(equal.answer.topic.topicId, topic(1))
-  refused(run(state, { ...again, ifNotExists: true, policy: policy() }), 'TOPIC_EXISTS')
+  const other = run(state, { ...again, ifNotExists: true, policy: policy() })
+  refused(other, 'TOPIC_EXISTS')
+  const asked = policy().partitions
+  assert.ok(
+    !other.ok && other.message.endsWith(`with another policy: partitions is 8, not ${asked}`),
+  )
 })
 
 test('a retried creation with its token gets the first result, whatever the second proposed', () => {
