@@ -13,6 +13,6 @@ export interface CommandContext {
   readonly signal: AbortSignal
   /** Standard input for `produce`; undefined where it holds the commands themselves (REPL, script). */
   readonly stdin: Readable | undefined
-  /** Asks a person yes or no; undefined where nobody can be asked. */
-  readonly confirm: ((question: string) => Promise<boolean>) | undefined
+  /** Asks a person yes or no, and rejects with ABORTED when the signal fires; undefined where nobody can be asked. */
+  readonly confirm: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 // eg-cli: with arguments one command; without, a prompt on a terminal and a script on a pipe.
 
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
 import { EastGuard } from '../app/connect.ts'
 import { packageVersion } from '../app/version.ts'
 import { EXIT_PIPE_CLOSED } from './failure.ts'
 import { NotesLog } from './notes-log.ts'
 import { terminalOutput } from './output.ts'
+import { ask } from './shell/ask.ts'
 import { runRepl } from './shell/repl.ts'
 import { Clients, runCommand, type Session } from './shell/run.ts'
 import { runScript } from './shell/script.ts'
@@ -32,12 +33,16 @@ function leadingOptions(words: readonly string[]): Leading {
   return { seeds, json, words: words.slice(at) }
 }
 
-async function ask(question: string): Promise<boolean> {
-  const prompt = createInterface({ input: process.stdin, output: process.stderr })
+/** On a terminal in raw mode Ctrl-C is a key, and no signal to this process. */
+async function askOnce(question: string, interrupt: AbortController): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  // Ctrl-D leaves the cursor behind the question.
+  const onEnd = (): boolean => process.stderr.write('\n')
+  terminal.once('close', onEnd).on('SIGINT', () => interrupt.abort())
   try {
-    return /^y(es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim())
+    return await ask(terminal, question, interrupt.signal)
   } finally {
-    prompt.close()
+    terminal.off('close', onEnd).close()
   }
 }
 
@@ -45,6 +50,8 @@ async function main(): Promise<number> {
   const { seeds, json, words } = leadingOptions(process.argv.slice(2))
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true
   const out = terminalOutput(json)
+  const interrupt = new AbortController()
+  const { signal } = interrupt
   const session: Session = {
     version: packageVersion(),
     out,
@@ -56,11 +63,9 @@ async function main(): Promise<number> {
         clientName: 'eg-cli',
         log: new NotesLog(out),
       }),
-    confirm: interactive ? ask : undefined,
+    confirm: interactive ? (question) => askOnce(question, interrupt) : undefined,
   }
   const clients = new Clients(session.connect)
-  const interrupt = new AbortController()
-  const { signal } = interrupt
   try {
     if (words.length === 0 && interactive) return await runRepl(session, clients)
     process.once('SIGINT', () => interrupt.abort())

@@ -163,14 +163,9 @@ function visible(text: string): string {
   )
 }
 
-/** `retentionMs` as people write it: `retention_ms`. */
-export function snakeKey(key: string): string {
-  return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-}
-
 /** `1 topic`, `2 topics`. */
-export function plural(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
+export function plural(count: number, one: string, several: string = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`
 }
 
 export function showBytesCount(bytes: number): string {

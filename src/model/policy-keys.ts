@@ -2,7 +2,7 @@
 // those of policy.ts in snake_case; values are decimal numbers or words.
 
 import { EastGuardError } from '../base/errors.ts'
-import { ACKS, TIERS, type TopicPolicy } from './policy.ts'
+import { ACKS, RANGE_MODES, TIERS, type TopicPolicy } from './policy.ts'
 
 type Reader = (key: string, text: string) => number | string
 
@@ -30,7 +30,7 @@ const KEYS: ReadonlyMap<string, readonly [keyof TopicPolicy, Reader]> = new Map<
   readonly [keyof TopicPolicy, Reader]
 >([
   ['partitions', ['partitions', number]],
-  ['range_mode', ['rangeMode', word(['auto', 'fixed'])]],
+  ['range_mode', ['rangeMode', word(RANGE_MODES)]],
   ['ranges', ['ranges', number]],
   ['replication_factor', ['replicationFactor', number]],
   ['min_insync_replicas', ['minInsyncReplicas', number]],
@@ -43,6 +43,15 @@ const KEYS: ReadonlyMap<string, readonly [keyof TopicPolicy, Reader]> = new Map<
   ['max_message_bytes', ['maxMessageBytes', number]],
   ['tier', ['tier', word(TIERS)]],
 ])
+
+const NAMES: ReadonlyMap<keyof TopicPolicy, string> = new Map(
+  [...KEYS].map(([name, [key]]) => [key, name]),
+)
+
+/** A key as people write it. */
+export function policyKeyName(key: keyof TopicPolicy): string {
+  return NAMES.get(key) ?? key
+}
 
 export const POLICY_KEYS: readonly string[] = [...KEYS.keys()]
 

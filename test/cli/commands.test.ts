@@ -169,7 +169,7 @@ test('produce keeps bytes, takes keys from fields, and names the line that has n
   const input = Readable.from([Buffer.from('a,b,c\n'), Buffer.from('d,e\n\nlast,x')])
   const failed = await rig.run(['produce', 't', '--key-field', '2', '--delimiter', ','], input)
   assert.equal(failed.code, 1)
-  assert.match(failed.err, /line 3 has 1 fields/)
+  assert.match(failed.err, /line 3 has 1 field: /)
   const keys = rig.client.records.get('t')?.map(({ key }) => key?.toString())
   assert.deepEqual(keys, ['b'])
   const twice = await rig.run(['produce', 't', '--json'], Readable.from([Buffer.from('x\n\ny')]))

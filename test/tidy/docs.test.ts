@@ -8,8 +8,7 @@ import { test } from 'node:test'
 import { CONFIG_KEYS, camelKey, keySpec } from '../../src/app/config/keys.ts'
 import { configReference } from '../../src/app/config/reference.ts'
 import { ERRORS, type ErrorKind } from '../../src/base/errors.ts'
-import { snakeKey } from '../../src/cli/output.ts'
-import { POLICY_DEFAULTS, type TopicPolicy } from '../../src/model/policy.ts'
+import { POLICY_KEYS } from '../../src/model/policy-keys.ts'
 
 const PAGES: readonly string[] = [
   'README.md',
@@ -79,12 +78,7 @@ test('error numbers are used once', () => {
 
 test('the page of topics names every policy', () => {
   const page = readFileSync('docs/reference/topics.md', 'utf8')
-  const names: (keyof TopicPolicy)[] = [
-    ...(Object.keys(POLICY_DEFAULTS) as (keyof TopicPolicy)[]),
-    'replicationFactor',
-    'minInsyncReplicas',
-  ]
-  const missing = names.map(snakeKey).filter((name) => !page.includes(`| \`${name}\` |`))
+  const missing = POLICY_KEYS.filter((name) => !page.includes(`| \`${name}\` |`))
   assert.deepEqual(missing, [])
 })
 

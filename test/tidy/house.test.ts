@@ -67,7 +67,7 @@ const WORLD: readonly RegExp[] = [
   /(?<![.\w])(setTimeout|setInterval|setImmediate)\(/,
   /\bMath\.random\b/,
   /\b(randomBytes|randomUUID|randomInt|randomFillSync|getRandomValues)\b/,
-  /(?<![.\w])process\.(?!\s)/,
+  /(?<![./\w])process\.(?!\s)/,
   /from 'node:(fs|net|dgram|tls|http|https|http2|os|worker_threads|child_process|timers|process|perf_hooks)/,
   /\b(gzip|gunzip|deflate|inflate|brotliCompress|zstdCompress|zstdDecompress|pbkdf2|scrypt)\(/,
 ]

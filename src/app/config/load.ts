@@ -7,7 +7,8 @@
 import { hostname } from 'node:os'
 import { parse as parseYaml } from 'yaml'
 import { EastGuardError } from '../../base/errors.ts'
-import { checkPolicy, minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
+import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
+import { checkPolicy } from '../../model/policy-check.ts'
 import {
   CONFIG_KEYS,
   type ConfigKey,

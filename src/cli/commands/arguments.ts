@@ -4,8 +4,8 @@ import { InvalidArgumentError } from 'commander'
 import { parseDuration, parseSize } from '../../app/config/values.ts'
 import type { PolicyChanges } from '../../client/api.ts'
 import { ACKS, TIERS, type TopicPolicy } from '../../model/policy.ts'
+import { policyKeyName } from '../../model/policy-keys.ts'
 import { UsageError } from '../failure.ts'
-import { snakeKey } from '../output.ts'
 
 export function wholeNumber(least: number): (text: string) => number {
   return (text) => {
@@ -59,8 +59,13 @@ function oneOf(choices: readonly string[]): (text: string) => string | undefined
   return (text) => (choices.includes(text) ? text : undefined)
 }
 
+/** A policy's key as people write it. */
+export function nameOf(key: string): string {
+  return policyKeyName(key as keyof TopicPolicy)
+}
+
 /** The names that `--config` takes, as people write them. */
-export const POLICY_NAMES: readonly string[] = Object.keys(POLICY_READERS).map(snakeKey)
+export const POLICY_NAMES: readonly string[] = Object.keys(POLICY_READERS).map(nameOf)
 
 /** `--config retention_ms=7d --config tier=low`; the broker judges whether the values fit together. */
 export function policyOf(settings: readonly string[]): PolicyChanges {
@@ -68,7 +73,7 @@ export function policyOf(settings: readonly string[]): PolicyChanges {
   for (const setting of settings) {
     const at = setting.indexOf('=')
     const name = at < 0 ? setting : setting.slice(0, at)
-    const entry = Object.entries(POLICY_READERS).find(([key]) => snakeKey(key) === name)
+    const entry = Object.entries(POLICY_READERS).find(([key]) => nameOf(key) === name)
     if (at < 0) throw new UsageError(`--config ${setting}: name=value is expected`)
     if (entry === undefined) {
       throw new UsageError(
@@ -89,5 +94,5 @@ export function policyOf(settings: readonly string[]): PolicyChanges {
 
 /** The policy with the names that `--config` takes. */
 export function policyJson(policy: TopicPolicy): { readonly [key: string]: string | number } {
-  return Object.fromEntries(Object.entries(policy).map(([key, value]) => [snakeKey(key), value]))
+  return Object.fromEntries(Object.entries(policy).map(([key, value]) => [nameOf(key), value]))
 }

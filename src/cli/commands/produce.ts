@@ -10,6 +10,7 @@ import { ACKS, type Acks, MIB } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { throwIfInterrupted, UsageError } from '../failure.ts'
 import { linesOf } from '../lines.ts'
+import { plural } from '../output.ts'
 import { wholeNumber } from './arguments.ts'
 
 const CHUNKS_WAITING_MAX = 8
@@ -76,12 +77,15 @@ async function produce(
         bytes += line.length + 1
       }
       await feeder.send(records)
-      progress.update(totalBytes > 0 ? bytes : feeder.stored, `${feeder.stored} records stored`)
+      progress.update(
+        totalBytes > 0 ? bytes : feeder.stored,
+        `${plural(feeder.stored, 'record')} stored`,
+      )
     }
     await feeder.settled()
   } catch (error) {
     await Promise.allSettled([producer.close()])
-    out.note(`${feeder.stored} records were stored before this`)
+    out.note(`${plural(feeder.stored, 'record')} stored before this`)
     throw error
   } finally {
     progress.stop()
@@ -90,7 +94,7 @@ async function produce(
   }
   const seconds = (performance.now() - started) / 1000
   if (out.json) await out.document({ topic, records: feeder.stored, bytes, seconds })
-  else out.note(`${feeder.stored} records stored in ${seconds.toFixed(1)} s`)
+  else out.note(`${plural(feeder.stored, 'record')} stored in ${seconds.toFixed(1)} s`)
 }
 
 function inputOf({ stdin }: CommandContext, file: string | undefined): Readable {
@@ -138,7 +142,9 @@ function fieldOf(line: Uint8Array, field: number, delimiter: Buffer, number: num
   for (let i = 1; i < field; i++) {
     const at = view.indexOf(delimiter, from)
     if (at < 0)
-      throw new Error(`line ${number} has ${i} fields: there is no field ${field} for the key`)
+      throw new Error(
+        `line ${number} has ${plural(i, 'field')}: there is no field ${field} for the key`,
+      )
     from = at + delimiter.length
   }
   const end = view.indexOf(delimiter, from)

@@ -6,8 +6,8 @@ import type { TopicView } from '../../model/metadata.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { UsageError } from '../failure.ts'
-import { plural, showBytesCount, showDuration, snakeKey } from '../output.ts'
-import { collect, POLICY_NAMES, policyJson, policyOf, wholeNumber } from './arguments.ts'
+import { plural, showBytesCount, showDuration } from '../output.ts'
+import { collect, nameOf, POLICY_NAMES, policyJson, policyOf, wholeNumber } from './arguments.ts'
 
 const CONFIG_HELP = `set a policy value (repeatable): ${POLICY_NAMES.join(', ')}`
 
@@ -88,12 +88,12 @@ function addDelete(program: Command, context: () => CommandContext): void {
     .argument('<topic>')
     .option('--yes', 'do not ask')
     .action(async (name: string, options: { readonly yes?: true }) => {
-      const { out, client, call, confirm } = context()
+      const { out, client, call, signal, confirm } = context()
       if (options.yes !== true) {
         if (confirm === undefined) {
           throw new UsageError(`delete-topic ${name}: nobody can be asked here; add --yes`)
         }
-        if (!(await confirm(`delete ${name} and all its records?`))) {
+        if (!(await confirm(`delete ${name} and all its records?`, signal))) {
           throw new Error(`${name} was not deleted`)
         }
       }
@@ -185,10 +185,10 @@ async function describeTopic({ out, client, call }: CommandContext, name: string
 
 function policyRows(policy: TopicPolicy): [string, string | number][] {
   return Object.entries(policy).map(([key, value]) => {
-    if (value === -1) return [snakeKey(key), 'no limit']
-    if (key.endsWith('Ms')) return [snakeKey(key), showDuration(value)]
-    if (key.endsWith('Bytes')) return [snakeKey(key), showBytesCount(value)]
-    return [snakeKey(key), String(value)]
+    if (value === -1) return [nameOf(key), 'no limit']
+    if (key.endsWith('Ms')) return [nameOf(key), showDuration(value)]
+    if (key.endsWith('Bytes')) return [nameOf(key), showBytesCount(value)]
+    return [nameOf(key), String(value)]
   })
 }
 

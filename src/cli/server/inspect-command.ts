@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { inspectFile } from '../../app/inspect.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { type Output, showBytesCount } from '../output.ts'
+import { type Output, plural, showBytesCount } from '../output.ts'
 
 type Inspected = Awaited<ReturnType<typeof inspectFile>>
 type Log = Extract<Inspected, { kind: 'log' }>['log']
@@ -60,7 +60,7 @@ async function showSegment(out: Output, path: string, segment: Segment): Promise
   }
   await out.line(`segment ${segment.segment} of range ${segment.range}, topic ${segment.topicId}`)
   await out.line(
-    `${segment.entries} entries, ${segment.records} records, ${showBytesCount(segment.entryBytes)} in ${segment.blocks.length} blocks; file ${showBytesCount(segment.fileBytes)}`,
+    `${plural(segment.entries, 'entry', 'entries')}, ${plural(segment.records, 'record')}, ${showBytesCount(segment.entryBytes)} in ${plural(segment.blocks.length, 'block')}; file ${showBytesCount(segment.fileBytes)}`,
   )
   if (segment.digest !== undefined) await out.line(`digest sha256 ${segment.digest}`)
   const rows = segment.blocks
@@ -70,7 +70,7 @@ async function showSegment(out: Output, path: string, segment: Segment): Promise
     await out.table(['position', 'bytes', 'first entry', 'entries', 'partitions'], rows)
   }
   if (segment.blocks.length > BLOCKS_SHOWN) {
-    await out.line(`and ${segment.blocks.length - BLOCKS_SHOWN} blocks more`)
+    await out.line(`and ${plural(segment.blocks.length - BLOCKS_SHOWN, 'block')} more`)
   }
 }
 
@@ -99,7 +99,7 @@ async function showLog(out: Output, path: string, log: Log): Promise<void> {
     `log file ${log.sequence}, generation ${log.generation}, of node ${log.nodeId}, boot ${log.bootCount}`,
   )
   await out.line(
-    `${records} records in ${log.groups} groups; file ${showBytesCount(log.fileBytes)}`,
+    `${plural(records, 'record')} in ${plural(log.groups, 'group')}; file ${showBytesCount(log.fileBytes)}`,
   )
   await out.table(
     ['position', 'first LSN', 'end LSN'],

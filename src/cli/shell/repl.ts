@@ -5,6 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { EXIT_OK, printFailure, UsageError } from '../failure.ts'
+import { ask } from './ask.ts'
 import { buildProgram, completions, DEFAULT_SEEDS } from './program.ts'
 import { type Clients, runCommand, type Session } from './run.ts'
 import { quoteWord, splitWords } from './words.ts'
@@ -53,10 +54,7 @@ async function promptLoop(session: Session, clients: Clients, repl: Interface): 
   })
   const asking: Session = {
     ...session,
-    confirm: (question) =>
-      new Promise((resolve) => {
-        repl.question(`${question} [y/N] `, (answer) => resolve(/^y(es)?$/i.test(answer.trim())))
-      }),
+    confirm: (question, signal) => ask(repl, question, signal),
   }
   repl.prompt()
   for await (const line of repl) {

@@ -17,7 +17,7 @@ export interface Session {
   /** Seeds of the session; a command's own --seeds win. */
   readonly seeds: string | undefined
   readonly connect: (seeds: readonly string[]) => Client
-  readonly confirm: ((question: string) => Promise<boolean>) | undefined
+  readonly confirm: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined
 }
 
 /** Clients by their seeds, so that a REPL or a script connects once. */

@@ -5,7 +5,8 @@
 // which can fail; a new range touches nothing that exists, and in mode auto a merge joins it later if load is low.
 
 import { EastGuardError } from '../../base/errors.ts'
-import { checkPolicy, PARTITIONS_MAX, type TopicPolicy } from '../../model/policy.ts'
+import { PARTITIONS_MAX, type TopicPolicy } from '../../model/policy.ts'
+import { checkPolicy } from '../../model/policy-check.ts'
 import { policyTexts } from '../../model/policy-keys.ts'
 import { isSystemTopic, topicNameFault } from '../../model/topic-name.ts'
 import type { AddPartitions, AlterTopic, CreateTopic, Refusal, ResultOf } from './commands.ts'
