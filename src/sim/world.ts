@@ -36,9 +36,9 @@ export function simWorld(seed: number): World {
       const source = prng(chance.u32())
       return simDisk({
         seed: chance.u32(),
-        later: (run) => {
+        later: (run, slowMs) => {
           timing.onOperation?.()
-          clock.after(source.float() * (timing.latencyMs ?? DISK_LATENCY_MS), run)
+          clock.after(slowMs + source.float() * (timing.latencyMs ?? DISK_LATENCY_MS), run)
         },
       })
     },

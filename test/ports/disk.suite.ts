@@ -181,6 +181,10 @@ export function bytes(...values: number[]): Uint8Array {
   return Uint8Array.from(values)
 }
 
+export function filled(length: number, value: number): Uint8Array {
+  return new Uint8Array(length).fill(value)
+}
+
 function sorted<T extends { readonly name: string }>(entries: readonly T[]): T[] {
   return [...entries].sort((a, b) => (a.name < b.name ? -1 : 1))
 }

@@ -1,4 +1,4 @@
-// A disk in memory that can lose what a real one can lose.
+// A disk in memory that can lose what a real one can lose, and fail as a real one fails.
 //
 //   const sim = simDisk({ seed })
 //   const disk = sim.mount()                    the running process's view
@@ -6,92 +6,124 @@
 //   const again = sim.mount()                   what the next process finds
 //
 // keepUnsynced true is a killed process (the page cache lives, and may be lost by a later power cut), false a power cut
-// that keeps nothing that was not synced, 'some' one that keeps any pages and any names, as the seed decides. Of a write
-// that was under way, any pages may be there. Every operation counts, so that a test can crash at each of them in turn.
+// that keeps nothing that was not synced, 'some' one that keeps any pages and any names, as the seed decides. Of an
+// operation that was under way, any part may be there. Every operation counts, so that a test can crash at each of them
+// in turn.
+//
+// The parts: sim-file.ts has what becomes of bytes, sim-tree.ts what becomes of names, disk-faults.ts what fails while
+// the process lives, disk-mount.ts the port itself. Here is what they share: one order of operations under one seed.
 
 import { assert } from '../../base/assert.ts'
-import { concatBytes, equalBytes } from '../../base/bytes.ts'
 import { type Prng, prng } from '../../base/prng.ts'
-import {
-  type DirEntry,
-  type Disk,
-  DiskError,
-  type DiskFile,
-  type DiskLock,
-  type DiskSpace,
-  type OpenOptions,
-} from '../../ports/disk.ts'
-import { SimFile, writeSomePages } from './sim-file.ts'
-import { bytesBelow, SimTree } from './sim-tree.ts'
+import type { Disk, DiskSpace } from '../../ports/disk.ts'
+import { type FaultPlan, type FaultRates, Faults, type Operation } from './disk-faults.ts'
+import { type DiskWork, MountedDisk } from './disk-mount.ts'
+import type { Luck, SimFile } from './sim-file.ts'
+import { SimTree } from './sim-tree.ts'
 
 export interface SimDiskOptions {
   readonly seed?: number
-  readonly totalBytes?: number
-  /** Runs the rest of an operation when it has taken its time; at once by default (in a microtask). */
-  readonly later?: (run: () => void) => void
+  readonly capacityBytes?: number
+  readonly faults?: FaultRates
+  /** What the disk holds at first: another's `snapshot`. */
+  readonly image?: DiskImage
+  /** Keeps what was called, in `trace`. */
+  readonly trace?: boolean
+  /**
+   * Runs the rest of an operation when it has taken its time, and `slowMs` more; by default at once (in a microtask),
+   * however slow. Operations that wait at the same time may end in any order.
+   */
+  readonly later?: (run: () => void, slowMs: number) => void
 }
 
 export interface Crash {
   readonly keepUnsynced: boolean | 'some'
 }
 
+export interface DiskImage {
+  /** Not for use but in `simDisk` and `restore`. */
+  readonly tree: SimTree
+}
+
 export interface SimDisk {
   mount(): Disk
   /** Operations begun since the disk was made. */
   readonly operations: number
+  /** Crashes so far: a process whose number has passed is dead. */
+  readonly crashes: number
   crash(crash: Crash): void
   /** Crashes when operation number `operation` (the first is 1) has begun; resolves then. */
   crashAt(operation: number, crash: Crash): Promise<void>
+
+  /** Bytes that files may take in all. */
+  capacityBytes: number
+  faults: FaultRates
+  /** The next operation of a kind fails, or several; the answer takes that back. */
+  fail(plan: FaultPlan): () => void
+  /** Runs before each operation, which waits for it, and fails when it throws. */
+  before: ((operation: Operation) => Promise<void> | void) | undefined
+  /** What was called since `forgetTrace`, if the disk was made to keep it. */
+  readonly trace: readonly Operation[]
+  forgetTrace(): void
+
+  /** Everything that is on the disk and in its cache. Pages are shared, so it is cheap: no bytes are copied. */
+  snapshot(): DiskImage
+  /** The disk is as it was: nothing is left of what came later, nor of the process. */
+  restore(image: DiskImage): void
+  /** The files, sorted. */
+  paths(): readonly string[]
+  bytesOf(path: string): Uint8Array
+  flipBit(path: string, byte: number, bit: number): void
 }
 
 export function simDisk(options: SimDiskOptions = {}): SimDisk {
   return new Platter(options)
 }
 
+/** What `space` tells of a disk without end. */
 const TOTAL_BYTES = 2 ** 40
 
-interface UnfinishedWrite {
-  readonly file: SimFile
-  readonly bytes: Uint8Array
-  readonly position: number
-}
-
-class Platter implements SimDisk {
-  readonly tree: SimTree = new SimTree()
-  readonly totalBytes: number
+export class Platter implements SimDisk {
+  tree: SimTree
   readonly locks: Set<string> = new Set<string>()
-  readonly unfinished: Set<UnfinishedWrite> = new Set<UnfinishedWrite>()
   operations = 0
-  private mounted = 0
-  private readonly chance: Prng
-  private readonly later: (run: () => void) => void
+  crashes = 0
+  capacityBytes: number
+  before: ((operation: Operation) => Promise<void> | void) | undefined
+  trace: Operation[] = []
+  /** Of what a failed operation leaves behind. */
+  readonly failing: Prng
+  private readonly crashing: Prng
+  private readonly misfortunes: Faults
+  private readonly traced: boolean
+  private readonly later: (run: () => void, slowMs: number) => void
+  private readonly unfinished: Set<DiskWork<unknown>> = new Set<DiskWork<unknown>>()
   private planned: { readonly at: number; readonly crash: Crash; readonly told: () => void }[] = []
 
   constructor(options: SimDiskOptions) {
-    this.totalBytes = options.totalBytes ?? TOTAL_BYTES
-    this.chance = prng(options.seed ?? 1)
+    const chance = prng(options.seed ?? 1)
+    this.crashing = prng(chance.u32())
+    this.failing = prng(chance.u32())
+    this.misfortunes = new Faults(options.faults ?? {}, prng(chance.u32()))
+    this.tree = options.image?.tree.copy() ?? new SimTree()
+    this.capacityBytes = options.capacityBytes ?? Number.POSITIVE_INFINITY
+    this.traced = options.trace ?? false
     this.later = options.later ?? queueMicrotask
   }
 
   mount(): Disk {
-    return new MountedDisk(this, this.mounted)
-  }
-
-  isMounted(mount: number): boolean {
-    return mount === this.mounted
+    return new MountedDisk(this)
   }
 
   crash(crash: Crash): void {
-    this.mounted++
+    this.crashes++
     this.locks.clear()
     const { keepUnsynced } = crash
-    if (keepUnsynced !== false) {
-      for (const { file, bytes, position } of this.unfinished) {
-        writeSomePages(file, bytes, position, this.chance)
-      }
-    }
+    const luck = lucky(this.crashing)
+    const stopped = [...this.unfinished]
     this.unfinished.clear()
-    if (keepUnsynced !== true) this.tree.powerCut(keepUnsynced === 'some' ? this.chance : undefined)
+    if (keepUnsynced !== false) for (const work of stopped) work.stopped?.(luck)
+    if (keepUnsynced !== true) this.tree.powerCut(keepUnsynced === 'some' ? luck : undefined)
   }
 
   crashAt(operation: number, crash: Crash): Promise<void> {
@@ -100,237 +132,127 @@ class Platter implements SimDisk {
     })
   }
 
+  get faults(): FaultRates {
+    return this.misfortunes.rates
+  }
+
+  set faults(rates: FaultRates) {
+    this.misfortunes.rates = rates
+  }
+
+  fail(plan: FaultPlan): () => void {
+    return this.misfortunes.plan(plan)
+  }
+
+  forgetTrace(): void {
+    this.trace = []
+  }
+
   /** Begins an operation of a mount. After a crash it neither happens nor returns. */
-  operate<T>(mount: number, effect: () => T): Promise<T> {
-    if (mount !== this.mounted) return new Promise(() => undefined)
-    this.operations++
-    const crashing = this.planned.filter((plan) => plan.at === this.operations)
+  operate<T>(mount: number, work: DiskWork<T>): Promise<T> {
+    if (mount !== this.crashes) return never()
+    const operation: Operation = { number: ++this.operations, ...work.what }
+    if (this.traced) this.trace.push(operation)
+    this.unfinished.add(work)
+    this.crashAsPlanned()
+    if (mount !== this.crashes) return never()
+    const { error, slowMs } = this.misfortunes.decide(operation)
+    return new Promise((resolve, reject) => {
+      const fail = (cause: Error): void => {
+        this.unfinished.delete(work)
+        work.failed?.(this.failing)
+        reject(cause)
+      }
+      const end = (): void => {
+        if (mount !== this.crashes) return
+        if (error !== undefined) return fail(error)
+        this.unfinished.delete(work)
+        try {
+          resolve(work.run())
+        } catch (cause) {
+          reject(cause as Error)
+        }
+      }
+      if (this.before === undefined) return this.later(end, slowMs)
+      this.hold(operation).then(
+        () => this.later(end, slowMs),
+        (cause: unknown) => {
+          if (mount === this.crashes) fail(cause as Error)
+        },
+      )
+    })
+  }
+
+  private async hold(operation: Operation): Promise<void> {
+    await this.before?.(operation)
+  }
+
+  private crashAsPlanned(): void {
+    const due = this.planned.filter((plan) => plan.at === this.operations)
+    if (due.length === 0) return
     this.planned = this.planned.filter((plan) => plan.at !== this.operations)
-    for (const { crash, told } of crashing) {
+    for (const { crash, told } of due) {
       this.crash(crash)
       told()
     }
-    return new Promise((resolve, reject) => {
-      this.later(() => {
-        if (mount !== this.mounted) return
-        try {
-          resolve(effect())
-        } catch (error) {
-          reject(error as Error)
-        }
-      })
-    })
   }
 
-  usedBytes(): number {
-    return bytesBelow(this.tree.dir('.'))
-  }
-}
-
-class MountedDisk implements Disk {
-  private readonly platter: Platter
-  private readonly id: number
-
-  constructor(platter: Platter, id: number) {
-    this.platter = platter
-    this.id = id
+  space(): DiskSpace {
+    const totalBytes = Number.isFinite(this.capacityBytes) ? this.capacityBytes : TOTAL_BYTES
+    return { totalBytes, freeBytes: Math.max(0, totalBytes - this.usedBytes()) }
   }
 
-  private operate<T>(effect: () => T): Promise<T> {
-    return this.platter.operate(this.id, effect)
+  /** How many of the bytes that a file wants to grow by there are. */
+  room(wanted: number): number {
+    if (wanted <= 0 || this.capacityBytes === Number.POSITIVE_INFINITY) return wanted
+    return Math.max(0, Math.min(wanted, this.capacityBytes - this.usedBytes()))
   }
 
-  open(path: string, options: OpenOptions): Promise<DiskFile> {
-    checkPath(path)
-    const { tree } = this.platter
-    return this.operate(() => {
-      const { dir, name } = tree.place(path)
-      const found = dir.current.get(name)
-      if (found?.kind === 'directory') throw new DiskError('io', path, `${path} is a directory`)
-      if (found !== undefined && options.mode === 'create-new')
-        throw new DiskError('exists', path, `cannot open ${path}: it exists already`)
-      if (found !== undefined) return this.file(path, found, options)
-      if (options.mode === 'read' || options.mode === 'write')
-        throw new DiskError('not-found', path, `cannot open ${path}: it does not exist`)
-      const file = new SimFile()
-      tree.change([{ dir, name, node: file }])
-      return this.file(path, file, options)
-    })
+  private usedBytes(): number {
+    let bytes = 0
+    for (const [, node] of this.tree.nodes()) if (node.kind === 'file') bytes += node.size
+    return bytes
   }
 
-  private file(path: string, file: SimFile, options: OpenOptions): DiskFile {
-    return new MountedFile(this.platter, this.id, path, file, options)
+  snapshot(): DiskImage {
+    return { tree: this.tree.copy() }
   }
 
-  makeDir(path: string): Promise<void> {
-    checkPath(path)
-    return this.operate(() => this.platter.tree.makeDir(path))
+  restore(image: DiskImage): void {
+    this.crash({ keepUnsynced: false })
+    this.tree = image.tree.copy()
   }
 
-  list(path: string): Promise<readonly DirEntry[]> {
-    checkPath(path)
-    return this.operate(() =>
-      [...this.platter.tree.dir(path).current].map(([name, { kind }]) => ({ name, kind })),
-    )
+  paths(): readonly string[] {
+    const found: string[] = []
+    for (const [path, node] of this.tree.nodes()) if (node.kind === 'file') found.push(path)
+    return found.sort()
   }
 
-  rename(from: string, to: string): Promise<void> {
-    checkPath(from)
-    checkPath(to)
-    const { tree } = this.platter
-    return this.operate(() => {
-      const source = tree.place(from)
-      const node = source.dir.current.get(source.name)
-      if (node === undefined)
-        throw new DiskError('not-found', from, `cannot rename ${from}: it does not exist`)
-      const target = tree.place(to)
-      const replaced = target.dir.current.get(target.name)
-      const filled = replaced?.kind === 'directory' && replaced.current.size > 0
-      if (replaced !== undefined && (filled || replaced.kind !== node.kind))
-        throw new DiskError('exists', to, `cannot rename ${from} to ${to}: it exists already`)
-      tree.change([
-        { ...source, node: undefined },
-        { ...target, node },
-      ])
-    })
+  bytesOf(path: string): Uint8Array {
+    const file = this.file(path)
+    const bytes = new Uint8Array(file.size)
+    file.read(bytes, 0)
+    return bytes
   }
 
-  remove(path: string): Promise<void> {
-    checkPath(path)
-    const { tree } = this.platter
-    return this.operate(() => {
-      if (tree.find(path) !== undefined) tree.change([{ ...tree.place(path), node: undefined }])
-    })
+  flipBit(path: string, byte: number, bit: number): void {
+    this.file(path).flipBit(byte, bit)
   }
 
-  syncDir(path: string): Promise<void> {
-    checkPath(path)
-    return this.operate(() => this.platter.tree.syncDir(this.platter.tree.dir(path)))
-  }
-
-  space(): Promise<DiskSpace> {
-    return this.operate(() => {
-      const { totalBytes } = this.platter
-      return { totalBytes, freeBytes: totalBytes - this.platter.usedBytes() }
-    })
-  }
-
-  lock(path: string): Promise<DiskLock> {
-    checkPath(path)
-    const { locks, tree } = this.platter
-    return this.operate(() => {
-      if (locks.has(path)) {
-        throw new DiskError('locked', path, `cannot lock ${path}: it is held by another process`)
-      }
-      tree.makeDir(path)
-      locks.add(path)
-      return {
-        release: () =>
-          this.operate(() => {
-            locks.delete(path)
-          }),
-      }
-    })
+  private file(path: string): SimFile {
+    const node = this.tree.find(path)
+    assert(node?.kind === 'file', `${path} is a file on the simulated disk`)
+    return node
   }
 }
 
-class MountedFile implements DiskFile {
-  readonly path: string
-  private readonly platter: Platter
-  private readonly mount: number
-  private readonly file: SimFile
-  private readonly options: OpenOptions
-  private closed = false
-
-  constructor(platter: Platter, mount: number, path: string, file: SimFile, options: OpenOptions) {
-    this.platter = platter
-    this.mount = mount
-    this.path = path
-    this.file = file
-    this.options = options
-  }
-
-  private operate<T>(effect: () => T): Promise<T> {
-    assert(!this.closed, `${this.path} is used after it was closed`)
-    return this.platter.operate(this.mount, effect)
-  }
-
-  read(into: Uint8Array, position: number): Promise<number> {
-    return this.operate(() => this.file.read(into, position))
-  }
-
-  write(buffers: readonly Uint8Array[], position: number): Promise<void> {
-    const bytes = concatBytes(buffers)
-    const write: UnfinishedWrite = { file: this.file, bytes, position }
-    const { unfinished } = this.platter
-    // A process that is gone may still be running here; its writes must not reach the disk at the next crash.
-    if (this.platter.isMounted(this.mount)) unfinished.add(write)
-    return this.operate(() => {
-      unfinished.delete(write)
-      assert(
-        equalBytes(bytes, concatBytes(buffers)),
-        `the buffers of a write to ${this.path} changed before it was done`,
-      )
-      this.checkWritable()
-      if (bytes.length === 0) return
-      this.takeSpace(position + bytes.length)
-      this.file.write(bytes, position)
-      if (this.options.durable === true) this.file.syncRange(position, bytes.length)
-    })
-  }
-
-  sync(): Promise<void> {
-    return this.operate(() => this.file.sync())
-  }
-
-  size(): Promise<number> {
-    return this.operate(() => this.file.size)
-  }
-
-  truncate(length: number): Promise<void> {
-    return this.operate(() => {
-      this.checkWritable()
-      this.file.truncate(length)
-    })
-  }
-
-  allocate(length: number): Promise<void> {
-    return this.operate(() => {
-      this.checkWritable()
-      if (length <= this.file.size) return
-      this.takeSpace(length)
-      const before = this.file.size
-      this.file.truncate(length)
-      if (this.options.durable === true) this.file.syncRange(before, length - before)
-    })
-  }
-
-  close(): Promise<void> {
-    if (this.closed) return Promise.resolve()
-    const done = this.operate(() => undefined)
-    this.closed = true
-    return done
-  }
-
-  private checkWritable(): void {
-    if (this.options.mode !== 'read') return
-    throw new DiskError('io', this.path, `cannot write ${this.path}: it is open for reading only`)
-  }
-
-  private takeSpace(end: number): void {
-    const more = end - this.file.size
-    if (this.platter.totalBytes === TOTAL_BYTES) return
-    if (more <= 0 || this.platter.usedBytes() + more <= this.platter.totalBytes) return
-    throw new DiskError('full', this.path, `cannot write ${this.path}: the disk is full`)
-  }
+function never(): Promise<never> {
+  return new Promise(() => undefined)
 }
 
-function checkPath(path: string): void {
-  if (path === '.') return
-  for (const part of path.split('/')) {
-    assert(
-      part !== '' && part !== '.' && part !== '..' && !part.includes('\0'),
-      `"${path}" is not a path inside the data directory`,
-    )
-  }
+/** Nearly all survives, nearly nothing, or about half: of many things, each with one chance alike, no other mix is seen. */
+function lucky(chance: Prng): Luck {
+  const shares = [0.02, 0.5, 0.98, chance.float()]
+  return { chance, share: shares[chance.below(shares.length)] as number }
 }

@@ -2,14 +2,17 @@
 //
 //   current   what open and list see
 //   durable   what is left after a power cut
-//   pending   changes between the two, in order; each is atomic (a rename is one change in two places)
+//   pending   steps between the two, in order; each is atomic (a rename is one step that changes two names)
 //
-// `syncDir` makes durable the changes of its directory and, first, earlier changes of the names that those touch. Other
-// directories' changes stay pending: code that syncs the wrong directory must be seen to lose files.
+// `syncDir` makes durable the steps of its directory and, first, earlier steps of the names that those touch. Other
+// directories' steps stay pending: code that syncs the wrong directory must be seen to lose files.
+//
+// A power cut keeps any of the pending steps, in no order but this: of two steps that touch one name the second never
+// survives without the first, and a directory is gone only when all in it is. So files overtake one another, but nothing
+// is in two places at once.
 
-import type { Prng } from '../../base/prng.ts'
 import { DiskError } from '../../ports/disk.ts'
-import type { SimFile } from './sim-file.ts'
+import { type Luck, SimFile } from './sim-file.ts'
 
 export interface SimDir {
   readonly kind: 'directory'
@@ -26,14 +29,20 @@ interface Change {
   readonly node: Node | undefined
 }
 
+export interface Step {
+  readonly changes: readonly Change[]
+  /** The directory that goes, which must be empty by then. */
+  readonly emptied?: SimDir
+}
+
 export interface Place {
   readonly dir: SimDir
   readonly name: string
 }
 
 export class SimTree {
-  private readonly root: SimDir = newDir()
-  private pending: (readonly Change[])[] = []
+  private root: SimDir = newDir()
+  private pending: Step[] = []
 
   /** '.' is the root. */
   find(path: string): Node | undefined {
@@ -58,59 +67,151 @@ export class SimTree {
     return { dir: this.dir(slash < 0 ? '.' : path.slice(0, slash)), name: path.slice(slash + 1) }
   }
 
-  makeDir(path: string): void {
-    if (path === '.') return
+  /** The path and whatever of its parents is missing, the topmost first. */
+  making(path: string): Step[] {
+    const steps: Step[] = []
     let { root: dir } = this
-    for (const part of path.split('/')) {
-      const next = dir.current.get(part)
+    for (const name of path === '.' ? [] : path.split('/')) {
+      const next = dir.current.get(name)
       if (next?.kind === 'file') throw new DiskError('exists', path, `${path} is a file`)
-      if (next === undefined) {
-        const made = newDir()
-        this.change([{ dir, name: part, node: made }])
-        dir = made
-      } else {
-        dir = next
-      }
+      const made = next ?? newDir()
+      if (next === undefined) steps.push({ changes: [{ dir, name, node: made }] })
+      dir = made
     }
+    return steps
   }
 
-  change(changes: readonly Change[]): void {
-    for (const { dir, name, node } of changes) set(dir.current, name, node)
-    this.pending.push(changes)
+  renaming(from: string, to: string): Step[] {
+    const source = this.place(from)
+    const node = source.dir.current.get(source.name)
+    if (node === undefined)
+      throw new DiskError('not-found', from, `cannot rename ${from}: it does not exist`)
+    const target = this.place(to)
+    const replaced = target.dir.current.get(target.name)
+    const filled = replaced?.kind === 'directory' && replaced.current.size > 0
+    if (replaced !== undefined && (filled || replaced.kind !== node.kind))
+      throw new DiskError('exists', to, `cannot rename ${from} to ${to}: it exists already`)
+    const changes = [
+      { ...source, node: undefined },
+      { ...target, node },
+    ]
+    return [{ changes }]
+  }
+
+  /** A directory goes after all that is in it, name by name. */
+  removing(path: string): Step[] {
+    return this.find(path) === undefined ? [] : removal(this.place(path))
+  }
+
+  take(steps: readonly Step[]): void {
+    for (const step of steps) {
+      for (const { dir, name, node } of step.changes) set(dir.current, name, node)
+      this.pending.push(step)
+    }
   }
 
   syncDir(dir: SimDir): void {
-    const names = new Map<SimDir, Set<string>>()
-    const chosen = new Set<readonly Change[]>()
-    for (const changes of [...this.pending].reverse()) {
-      if (!changes.some((c) => c.dir === dir || names.get(c.dir)?.has(c.name) === true)) continue
-      chosen.add(changes)
-      for (const c of changes) names.set(c.dir, (names.get(c.dir) ?? new Set()).add(c.name))
+    const names = new Names()
+    const chosen = new Set<Step>()
+    for (const step of [...this.pending].reverse()) {
+      if (!step.changes.some((c) => c.dir === dir || names.has(c))) continue
+      chosen.add(step)
+      for (const change of step.changes) names.add(change)
     }
-    this.pending = this.pending.filter((changes) => {
-      if (!chosen.has(changes)) return true
-      makeDurable(changes)
+    this.pending = this.pending.filter((step) => {
+      if (!chosen.has(step)) return true
+      makeDurable(step)
       return false
     })
   }
 
-  /** With `chance`, any pending changes may have made it; without, none. */
-  powerCut(chance: Prng | undefined): void {
-    for (const changes of this.pending) {
-      if (chance !== undefined && chance.below(2) === 0) makeDurable(changes)
+  /** Without luck nothing survives that was not synced. */
+  powerCut(luck: Luck | undefined): void {
+    const undone = new Names()
+    for (const step of this.pending) {
+      const held =
+        step.changes.some((change) => undone.has(change)) ||
+        (step.emptied !== undefined && undone.hasAnyOf(step.emptied))
+      if (!held && luck !== undefined && luck.chance.float() < luck.share) makeDurable(step)
+      else for (const change of step.changes) undone.add(change)
     }
     this.pending = []
-    for (const node of walk(this.root, 'durable')) {
-      if (node.kind === 'file') node.powerCut(chance)
+    for (const [, node] of walk(this.root, 'durable')) {
+      if (node.kind === 'file') node.powerCut(luck)
       else {
         node.current.clear()
         for (const [name, child] of node.durable) node.current.set(name, child)
       }
     }
   }
+
+  /** Everything below, parents after their children. */
+  nodes(): Iterable<readonly [path: string, node: Node]> {
+    return walk(this.root, 'current')
+  }
+
+  copy(): SimTree {
+    const copies = new Map<Node, Node>()
+    const copyOf = (node: Node): Node => {
+      const known = copies.get(node)
+      if (known !== undefined) return known
+      if (node.kind === 'directory') return copyOfDir(node)
+      const file = node.copy()
+      copies.set(node, file)
+      return file
+    }
+    const copyOfDir = (dir: SimDir): SimDir => {
+      const known = copies.get(dir)
+      if (known?.kind === 'directory') return known
+      const copy = newDir()
+      copies.set(dir, copy)
+      for (const names of ['current', 'durable'] as const) {
+        for (const [name, node] of dir[names]) copy[names].set(name, copyOf(node))
+      }
+      return copy
+    }
+    const tree = new SimTree()
+    tree.root = copyOfDir(this.root)
+    tree.pending = this.pending.map(({ changes, emptied }) => ({
+      changes: changes.map(({ dir, name, node }) => ({
+        dir: copyOfDir(dir),
+        name,
+        node: node === undefined ? undefined : copyOf(node),
+      })),
+      ...(emptied === undefined ? {} : { emptied: copyOfDir(emptied) }),
+    }))
+    return tree
+  }
 }
 
-function makeDurable(changes: readonly Change[]): void {
+/** Names in their directories. */
+class Names {
+  private readonly names = new Map<SimDir, Set<string>>()
+
+  add({ dir, name }: Place): void {
+    const known = this.names.get(dir)
+    if (known === undefined) this.names.set(dir, new Set([name]))
+    else known.add(name)
+  }
+
+  has({ dir, name }: Place): boolean {
+    return this.names.get(dir)?.has(name) === true
+  }
+
+  hasAnyOf(dir: SimDir): boolean {
+    return this.names.has(dir)
+  }
+}
+
+function removal(place: Place): Step[] {
+  const node = place.dir.current.get(place.name)
+  const changes = [{ ...place, node: undefined }]
+  if (node?.kind !== 'directory') return [{ changes }]
+  const inside = [...node.current.keys()].flatMap((name) => removal({ dir: node, name }))
+  return [...inside, { changes, emptied: node }]
+}
+
+function makeDurable({ changes }: Step): void {
   for (const { dir, name, node } of changes) set(dir.durable, name, node)
 }
 
@@ -123,17 +224,14 @@ function newDir(): SimDir {
   return { kind: 'directory', current: new Map(), durable: new Map() }
 }
 
-/** The node and everything below it, a directory after its children. */
-function* walk(node: Node, names: 'current' | 'durable'): Generator<Node> {
-  if (node.kind === 'directory') {
-    for (const child of node[names].values()) yield* walk(child, names)
+function* walk(
+  dir: SimDir,
+  names: 'current' | 'durable',
+  prefix: string = '',
+): Generator<readonly [path: string, node: Node]> {
+  for (const [name, node] of dir[names]) {
+    if (node.kind === 'directory') yield* walk(node, names, `${prefix}${name}/`)
+    else yield [`${prefix}${name}`, node]
   }
-  yield node
-}
-
-/** The bytes of all files below. */
-export function bytesBelow(node: Node): number {
-  let bytes = 0
-  for (const below of walk(node, 'current')) if (below.kind === 'file') bytes += below.size
-  return bytes
+  yield [prefix === '' ? '.' : prefix.slice(0, -1), dir]
 }
