@@ -23,6 +23,28 @@ export async function offsetsAt(
   return partitions.map((partition) => found(ends.has(partition) ? ends : asked, partition))
 }
 
+/** An offset that is before the start or past the end, told with both. */
+export async function outOfRange(
+  cluster: Cluster,
+  topic: TopicRoute,
+  partition: number,
+  offset: number,
+  deadline: Deadline,
+): Promise<EastGuardError> {
+  const { name } = topic.view
+  const [earliest, latest] = await Promise.all(
+    (['earliest', 'latest'] as const).map(async (at) => {
+      const [place] = await offsetsAt(cluster, topic, [partition], at, deadline)
+      return place?.offset ?? -1
+    }),
+  )
+  return new EastGuardError(
+    'OFFSET_OUT_OF_RANGE',
+    `'${name}', partition ${partition} has no offset ${offset}: earliest is ${earliest}, latest is ${latest}`,
+    { detail: { topic: name, partition, offset, earliest, latest } },
+  )
+}
+
 function found(in_: ReadonlyMap<number, PartitionOffset>, partition: number): PartitionOffset {
   return in_.get(partition) ?? { partition, offset: -1, timestamp: -1 }
 }

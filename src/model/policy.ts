@@ -4,7 +4,7 @@
 export const ACKS = ['0', '1', 'all'] as const
 export type Acks = (typeof ACKS)[number]
 export const RANGE_MODES = ['auto', 'fixed'] as const
-export type RangeMode = (typeof RANGE_MODES)[number]
+type RangeMode = (typeof RANGE_MODES)[number]
 export const TIERS = ['low', 'standard', 'critical'] as const
 export type Tier = (typeof TIERS)[number]
 

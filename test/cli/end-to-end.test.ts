@@ -74,6 +74,18 @@ test('lines of any bytes go in and come out byte for byte, in order', async () =
   assert.ok(consumed.out.equals(input))
 })
 
+test('an offset past the end is a failure that says where the records are', async () => {
+  await eg(['create-topic', 'short', '--partitions', '1'])
+  await eg(['produce', 'short'], 'a\nb\n')
+  const consume = (offset: string): Promise<Ended> =>
+    eg(['consume', 'short', '--partition', '0', '--offset', offset, '--raw'])
+  const beyond = await consume('3')
+  assert.deepEqual([beyond.code, beyond.out.length], [1, 0])
+  assert.match(beyond.err, /^OFFSET_OUT_OF_RANGE: .* no offset 3: earliest is 0, latest is 2\n/)
+  const atEnd = await consume('2')
+  assert.deepEqual([atEnd.code, atEnd.out.length, atEnd.err], [0, 0, ''])
+})
+
 test('commands on standard input are a script', async () => {
   const script = `create-topic s --partitions 2\npublish s user123 "Hello EastGuard!"\nconsume s earliest 1 --raw\n`
   const { code, out, err } = await eg([], script)

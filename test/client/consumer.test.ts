@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { xxh32 } from '../../src/base/checksum.ts'
 import { EastGuardError, type ErrorCode } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
-import type { ConsumerRecord } from '../../src/client/api.ts'
+import type { Consumer, ConsumerOptions, ConsumerRecord } from '../../src/client/api.ts'
 import type { FakePartition } from './support/fake-log.ts'
 import { ADDRESS, type World, world } from './support/world.ts'
 
@@ -232,6 +232,40 @@ test('an offset that retention removed is an error, or the start or the end, as 
   await assert.rejects(read(w, consumer()), code('OFFSET_OUT_OF_RANGE'))
   assert.deepEqual(await read(w, consumer('earliest')), ['1', '2'])
   assert.deepEqual(await read(w, consumer('latest')), [])
+  await w.until(w.client.close())
+})
+
+test('an offset past the end is an error that names the range, or the start or the end, as asked', async () => {
+  const w = await world()
+  const topic = w.broker.create('t', 1)
+  await fill(w, 't', 0, [['0'], ['1'], ['2']])
+  const log = topic.partitions[0] as FakePartition
+  log.batches.shift()
+  log.start = 1
+  const consumer = (offset: number, options: Partial<ConsumerOptions>): Consumer =>
+    w.client.consumer({ topic: 't', from: { offset }, ...options })
+  const beyond = {
+    code: 'OFFSET_OUT_OF_RANGE',
+    message: "'t', partition 0 has no offset 4: earliest is 1, latest is 3",
+    detail: { topic: 't', partition: 0, offset: 4, earliest: 1, latest: 3 },
+  }
+  for (const stopAtEnd of [true, false]) {
+    await assert.rejects(read(w, consumer(4, { stopAtEnd })), beyond)
+    const before = consumer(0, { stopAtEnd })
+    await assert.rejects(read(w, before), {
+      code: 'OFFSET_OUT_OF_RANGE',
+      message: /has no offset 0: earliest is 1, latest is 3$/,
+    })
+    const sought = consumer(1, { stopAtEnd })
+    sought.seek(0, 4)
+    await assert.rejects(read(w, sought), beyond)
+  }
+  const stopAtEnd = true
+  assert.deepEqual(await read(w, consumer(3, { stopAtEnd })), [])
+  const asked = (how: 'earliest' | 'latest'): Promise<string[]> =>
+    read(w, consumer(4, { stopAtEnd, onOffsetOutOfRange: how }))
+  assert.deepEqual(await asked('earliest'), ['1', '2'])
+  assert.deepEqual(await asked('latest'), [])
   await w.until(w.client.close())
 })
 

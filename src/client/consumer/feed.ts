@@ -17,7 +17,7 @@ import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
-import { byLeader, offsetsAt } from '../offsets.ts'
+import { byLeader, offsetsAt, outOfRange } from '../offsets.ts'
 import { aborted, Backoff, deadlineIn } from '../timing.ts'
 import { Session } from './session.ts'
 import type { ConsumerSettings } from './settings.ts'
@@ -187,8 +187,9 @@ export class Feed {
     )
     const route = await cluster.freshRoute(settings.topic, deadline)
     this.route = route
-    const starts = await startOffsets(cluster, route, settings, deadline)
+    const starts = await startOffsets(cluster, route, settings, deadline, this.seeks)
     for (const { partition, offset, end } of starts) {
+      // Once more: it may have come while the others were looked up.
       const position = this.seeks.get(partition) ?? offset
       this.partitions.set(partition, {
         partition,
@@ -318,9 +319,24 @@ export class Feed {
   }
 
   private partitionFailed(partition: number, error: EastGuardError): void {
-    if (error.code === 'OFFSET_OUT_OF_RANGE' && this.settings.onOffsetOutOfRange !== 'error') {
-      this.reset(partition, this.settings.onOffsetOutOfRange)
-    } else this.trouble(error)
+    if (error.code !== 'OFFSET_OUT_OF_RANGE') this.trouble(error)
+    else if (this.settings.onOffsetOutOfRange === 'error') this.failOutOfRange(partition, error)
+    else this.reset(partition, this.settings.onOffsetOutOfRange)
+  }
+
+  private failOutOfRange(partition: number, error: EastGuardError): void {
+    const { route } = this
+    const state = this.partitions.get(partition)
+    if (route === undefined || state === undefined) return
+    const { epoch, fetchOffset } = state
+    const { clock } = this.cluster.ports
+    const deadline = deadlineIn(clock, this.cluster.settings.requestTimeoutMs)
+    outOfRange(this.cluster, route, partition, fetchOffset, deadline)
+      // It is out of range, whatever became of the question where the range is.
+      .catch(() => error)
+      .then((told) => {
+        if (state.epoch === epoch) this.fail(told)
+      })
   }
 
   /** The next offset does not exist: go on from the start or the end, as the caller chose. */

@@ -3,7 +3,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import type { OffsetAt, PartitionOffset } from '../api.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
-import { offsetsAt } from '../offsets.ts'
+import { offsetsAt, outOfRange } from '../offsets.ts'
 import type { Deadline } from '../timing.ts'
 import type { ConsumerSettings } from './settings.ts'
 
@@ -19,6 +19,7 @@ export async function startOffsets(
   route: TopicRoute,
   settings: ConsumerSettings,
   deadline: Deadline,
+  seeks: ReadonlyMap<number, number>,
 ): Promise<Start[]> {
   const count = route.view.policy.partitions
   const partitions = settings.partitions ?? Array.from({ length: count }, (_, i) => i)
@@ -41,13 +42,27 @@ export async function startOffsets(
     named = from.offsets
     otherwise = from.otherwise ?? 'earliest'
   }
+  if (seeks.size > 0) named = { ...named, ...Object.fromEntries(seeks) }
   const unnamed = partitions.filter((partition) => named[partition] === undefined)
   const found = byPartition(await list(unnamed, otherwise))
-  return partitions.map((partition) => {
+  const starts = partitions.map((partition) => {
     const end = ends?.get(partition) ?? Infinity
     const offset = named[partition] ?? Math.min(found.get(partition) ?? 0, end)
     return { partition, offset, end }
   })
+  return Promise.all(starts.map((start) => within(start)))
+
+  /** Past the end that it is to stop at: no broker would be asked, and the reader would end as if it had read all. */
+  async function within(start: Start): Promise<Start> {
+    const { partition, offset, end } = start
+    const { onOffsetOutOfRange } = settings
+    if (offset <= end) return start
+    if (onOffsetOutOfRange === 'error') {
+      throw await outOfRange(cluster, route, partition, offset, deadline)
+    }
+    const [place] = await list([partition], onOffsetOutOfRange)
+    return { partition, offset: Math.min(place?.offset ?? end, end), end }
+  }
 }
 
 function byPartition(offsets: readonly PartitionOffset[]): Map<number, number> {
