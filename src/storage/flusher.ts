@@ -92,9 +92,9 @@ class Flusher implements SegmentEngine, FlushRequests {
     const segment = new Segment(this.context, key, undefined)
     const base = segmentBase(how.topicName, key)
     const files = segment.useFiles(base)
-    await finishCut(this.env.disk, base, files.log)
+    const cutDamage = await damageOf(finishCut(this.env.disk, base, files.log))
     const found = await openSegmentFile(segment.place, files.log, files.index, how.walFirst)
-    if (found.fileBytes === 0 && found.damage === undefined) {
+    if (found.fileBytes === 0 && found.damage === undefined && cutDamage === undefined) {
       // As after `create`: the file is made with the first block.
       await segment.closeFiles()
       segment.files = undefined
@@ -105,7 +105,8 @@ class Flusher implements SegmentEngine, FlushRequests {
     segment.end = found.entryEnd
     segment.durableEnd = found.entryEnd
     segment.bytes = found.entryBytes
-    if (found.damage !== undefined) segment.markDamaged(found.damage)
+    const damage = cutDamage ?? found.damage
+    if (damage !== undefined) segment.markDamaged(damage)
     this.segments.add(segment)
     return segment
   }
@@ -316,5 +317,16 @@ class Flusher implements SegmentEngine, FlushRequests {
     this.walGrew()
     this.pump()
     this.schedule()
+  }
+}
+
+/** What is damaged, when that is why something failed: one segment's damage must not keep the others from being served. */
+async function damageOf(work: Promise<void>): Promise<string | undefined> {
+  try {
+    await work
+    return undefined
+  } catch (error) {
+    if (error instanceof EastGuardError && error.code === 'DAMAGED') return error.message
+    throw error
   }
 }

@@ -16,7 +16,7 @@ import type { Log } from '../ports/log.ts'
 import type { Random } from '../ports/random.ts'
 import { openSegmentEngine } from './flusher.ts'
 import { rememberDamage } from './recovery/damage-file.ts'
-import { listOrNothing } from './recovery/on-disk.ts'
+import { listOrNothing, listTopics } from './recovery/on-disk.ts'
 import { recoverSegments } from './recovery/recover-segments.ts'
 import { parseSegmentFile, parseTopicDir, rangeDir, TOPICS_DIR } from './segment/paths.ts'
 import type { SegmentEngine, StoredSegment } from './segment/types.ts'
@@ -175,6 +175,12 @@ class Store implements LogStore {
 
   keys(): readonly SegmentKey[] {
     return Array.from(this.segments.values(), (segment) => segment.key)
+  }
+
+  async topics(): Promise<ReadonlySet<TopicId>> {
+    const ids = new Set(await listTopics(this.env.disk))
+    for (const { key } of this.segments.values()) ids.add(key.topicId)
+    return ids
   }
 
   flush(): Promise<void> {

@@ -11,7 +11,6 @@
 // Writing to the file is the flusher's business; it calls the methods of segment/writer.ts on what is here.
 
 import { assert } from '../base/assert.ts'
-import { fromHex } from '../base/bytes.ts'
 import { EastGuardError } from '../base/errors.ts'
 import { maxTimestamp } from '../model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../model/entry.ts'
@@ -26,6 +25,7 @@ import { getBlockHeader, placeSeed } from './segment/format.ts'
 import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
 import type { StoredSegment } from './segment/types.ts'
 import { cutSegment, SegmentWriter } from './segment/writer.ts'
+import { placeOfKey } from './segment-keys.ts'
 import type { SegmentKey, SegmentListener } from './types.ts'
 
 const SCAN_ENTRIES = 1024
@@ -66,11 +66,7 @@ export class Segment implements StoredSegment {
   constructor(context: SegmentContext, key: SegmentKey, listener: SegmentListener | undefined) {
     this.context = context
     this.key = key
-    this.place = {
-      topicIdBytes: fromHex(key.topicId),
-      range: key.range,
-      segment: key.segment,
-    }
+    this.place = placeOfKey(key)
     this.listener = listener
     this.tail = new Tail(context.budget, 0)
     this.writer = new SegmentWriter(this)

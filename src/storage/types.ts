@@ -83,6 +83,8 @@ export interface LogStore {
   find(key: SegmentKey): SegmentLog | undefined
   /** Every segment with data here, for comparing with the metadata at start. */
   keys(): readonly SegmentKey[]
+  /** Every topic that has anything here, if only a directory or a range state. */
+  topics(): Promise<ReadonlySet<TopicId>>
   /** Flushes all entries below the high watermark to segment files and syncs them. */
   flush(): Promise<void>
 

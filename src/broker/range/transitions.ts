@@ -25,6 +25,17 @@ function nameOf(leader: RangeLeader): string {
 
 /** Rejects with DAMAGED, after which the range is broken, or with what the disk said, after which it may be tried again. */
 export async function load(leader: RangeLeader): Promise<void> {
+  try {
+    await loadFold(leader)
+  } catch (error) {
+    const damaged = error instanceof EastGuardError && error.code === 'DAMAGED'
+    // Whoever waits for the range is told now, not when its patience is over.
+    if (damaged && leader.fault === undefined) throw breakRange(leader, error.message)
+    throw error
+  }
+}
+
+async function loadFold(leader: RangeLeader): Promise<void> {
   const { store } = leader.context
   const open = leader.openSegment
   const key = keyOf(leader, open.segment)

@@ -1,22 +1,22 @@
 // What a starting broker makes of the data it finds, by what the metadata says: the rest of deletions that a crash cut
 // short is removed, and recovered segments take their ends.
 
+import { EastGuardError } from '../../base/errors.ts'
 import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { Segment, Topic } from '../../core/metadata/types.ts'
 import type { LogStore, SegmentKey } from '../../storage/types.ts'
 import type { BrokerParts } from '../options.ts'
 
-/** Segments with data here that the metadata has dropped, or whose topic it has deleted: a crash came in between. */
+/** Segments that the metadata has dropped, and all that is left of topics it has deleted: a crash came in between. */
 export async function sweepStrays(parts: BrokerParts): Promise<void> {
   const { store, metadata, ports } = parts
   const dropped: SegmentKey[] = []
-  const deleted = new Set<SegmentKey['topicId']>()
   for (const key of store.keys()) {
     const topic = metadata.state.topics.get(key.topicId)
-    if (topic === undefined) deleted.add(key.topicId)
-    else if (isDropped(topic, key)) dropped.push(key)
+    if (topic !== undefined && isDropped(topic, key)) dropped.push(key)
   }
-  for (const topicId of deleted) {
+  for (const topicId of await store.topics()) {
+    if (metadata.state.topics.has(topicId)) continue
     ports.log.info('finishing the deletion of a topic', { topicId })
     await store.dropTopic(topicId)
   }
@@ -47,5 +47,11 @@ async function settle(store: LogStore, key: SegmentKey, segment: Segment): Promi
   if (log === undefined || log.damage !== undefined) return
   const end = Math.min(segment.endEntry ?? log.durableEnd, log.durableEnd)
   if (end > log.highWatermark) log.advance(end)
-  if (segment.state === 'sealed' && !log.sealed) await log.seal(end)
+  if (segment.state !== 'sealed' || log.sealed) return
+  try {
+    await log.seal(end)
+  } catch (error) {
+    // Its own damage, which is marked and told to whoever reads it, keeps nothing else from being served.
+    if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
+  }
 }

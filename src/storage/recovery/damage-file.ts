@@ -1,27 +1,49 @@
 // Which segments are damaged, kept across restarts: a recovery that found part of the WAL lost begins a new WAL, and the
 // next one would find nothing wrong. One checked file `damaged` with a JSON object: segment key text -> what is wrong.
-// Segments that the metadata no longer has are dropped from it by the way; nothing else takes a line out.
+// Segments that the metadata no longer has are dropped from it by the way; a line is taken out by `repair` only.
+//
+// Without the list nobody knows which segments miss entries that only a lost WAL had. So when it cannot be read itself,
+// nothing is served until an operator decides.
 
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
-import { topicId } from '../../model/ids.ts'
-import { readChecked, writeChecked } from '../checked-file.ts'
+import { EastGuardError } from '../../base/errors.ts'
+import type { Disk } from '../../ports/disk.ts'
+import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
 import type { StoredSegment } from '../segment/types.ts'
-import { keyText } from '../segment-keys.ts'
-import type { SegmentKey } from '../types.ts'
+import { keyText, parseKeyText } from '../segment-keys.ts'
 import { markDamaged, type RecoveryEnv } from './recover-segments.ts'
 
-const DAMAGE_FILE = 'damaged'
+export const DAMAGE_FILE = 'damaged'
+
+/** Segment key text -> what is wrong. Throws DAMAGED when the list itself cannot be read. */
+export async function readDamage(disk: Disk): Promise<ReadonlyMap<string, string>> {
+  try {
+    const content = await readChecked(disk, DAMAGE_FILE)
+    if (content === undefined) return new Map()
+    return new Map(Object.entries(JSON.parse(fromUtf8(content)) as Record<string, string>))
+  } catch (cause) {
+    if (!(cause instanceof EastGuardError) || cause.code !== 'DAMAGED') throw cause
+    const message = `the list of damaged segments cannot be read: ${cause.message}; a segment that is known to be damaged could be served`
+    const hint = "'eastguard repair' looks at all segments and says what may be lost"
+    throw new EastGuardError('DAMAGED', message, { cause, hint })
+  }
+}
+
+/** Nothing is known to be damaged any more. Durable when it resolves. */
+export async function forgetDamage(disk: Disk): Promise<void> {
+  await disk.remove(DAMAGE_FILE)
+  await disk.syncDir(directoryOf(DAMAGE_FILE))
+}
 
 /** Marks what earlier starts found damaged, and keeps what this one found. */
 export async function rememberDamage(
   { disk, catalog, engine }: RecoveryEnv,
   segments: Map<string, StoredSegment>,
 ): Promise<void> {
-  const before = await readChecked(disk, DAMAGE_FILE)
-  const known = before === undefined ? {} : (JSON.parse(fromUtf8(before)) as Record<string, string>)
+  const known = await readDamage(disk)
   const live = new Set<string>()
   for (const { key } of catalog.segments()) live.add(keyText(key))
-  for (const [text, what] of Object.entries(known)) {
+  for (const [text, what] of known) {
     if (live.has(text)) markDamaged(engine, segments, parseKeyText(text), what)
   }
   const damaged: Record<string, string> = {}
@@ -29,10 +51,7 @@ export async function rememberDamage(
     if (segment.damage !== undefined) damaged[text] = segment.damage
   }
   const text = JSON.stringify(damaged)
-  if (text !== JSON.stringify(known)) await writeChecked(disk, DAMAGE_FILE, utf8(text))
-}
-
-function parseKeyText(text: string): SegmentKey {
-  const [id = '', range, segment] = text.split('/')
-  return { topicId: topicId(id), range: Number(range), segment: Number(segment) }
+  if (text !== JSON.stringify(Object.fromEntries(known))) {
+    await writeChecked(disk, DAMAGE_FILE, utf8(text))
+  }
 }

@@ -1,6 +1,7 @@
 // Which segments have files: a walk over topics/<name>-<id>/range-<n>/. Anything that does not look like ours is passed
 // over and left alone.
 
+import type { TopicId } from '../../model/ids.ts'
 import { type DirEntry, type Disk, DiskError } from '../../ports/disk.ts'
 import { parseRangeDir, parseSegmentFile, parseTopicDir, TOPICS_DIR } from '../segment/paths.ts'
 import { keyText } from '../segment-keys.ts'
@@ -13,7 +14,17 @@ export interface SegmentOnDisk {
 }
 
 /** Files of a segment that hold entries; a range state alone is none. */
-const DATA = new Set(['log', 'index', 'cut'])
+const DATA = new Set(['log', 'index', 'cut', 'salvage'])
+
+/** Every topic that has a directory, whatever is in it. */
+export async function listTopics(disk: Disk): Promise<readonly TopicId[]> {
+  const ids: TopicId[] = []
+  for (const { name, kind } of await listOrNothing(disk, TOPICS_DIR)) {
+    const parsed = kind === 'directory' ? parseTopicDir(name) : undefined
+    if (parsed !== undefined) ids.push(parsed.id)
+  }
+  return ids
+}
 
 export async function listSegments(disk: Disk): Promise<ReadonlyMap<string, SegmentOnDisk>> {
   const found = new Map<string, SegmentOnDisk>()

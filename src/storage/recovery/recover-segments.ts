@@ -13,12 +13,14 @@
 
 import { toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { getEnvelope } from '../../model/entry.ts'
+import { type Entry, getEnvelope } from '../../model/entry.ts'
 import { topicId } from '../../model/ids.ts'
 import type { Disk } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
+import { segmentBase } from '../segment/paths.ts'
+import { addSalvage } from '../segment/salvage.ts'
 import type { SegmentEngine, StoredSegment } from '../segment/types.ts'
-import { keyText } from '../segment-keys.ts'
+import { keyText, placeOfKey } from '../segment-keys.ts'
 import type { Catalog, SegmentKey } from '../types.ts'
 import { decodeSegmentEnd } from '../wal/control.ts'
 import {
@@ -36,7 +38,10 @@ const SETTLE_EVERY_BYTES = 32 * 1024 * 1024
 interface WalSegment {
   readonly key: SegmentKey
   readonly topicName: string
+  /** Of its entries there: the least number, what follows the greatest, how many. */
   first: number
+  end: number
+  count: number
   sealedAt: number | undefined
 }
 
@@ -53,17 +58,38 @@ export async function recoverSegments(
 ): Promise<Map<string, StoredSegment>> {
   const inWal = await firstPass(env.catalog, wal)
   const segments = await openAll(env, await listSegments(env.disk), inWal)
-  await secondPass(segments, wal)
+  await secondPass(env, segments, inWal, wal)
   for (const segment of segments.values()) await segment.settle()
   for (const [text, { sealedAt }] of inWal) {
     const segment = segments.get(text)
     if (sealedAt === undefined || segment === undefined) continue
     if (segment.end < sealedAt) {
       segment.markDamaged(`it was sealed at ${sealedAt} entries, ${segment.end} are left`)
-    } else await segment.cut(sealedAt)
+    } else await cut(segment, sealedAt)
   }
-  if (wal.lost.length > 0) markTouched(env, segments, wal.lost)
+  if (wal.lost.length > 0) markTouched(env, segments, inWal, wal.lost)
+  markShort(env, segments)
   return segments
+}
+
+async function cut(segment: StoredSegment, end: number): Promise<void> {
+  // What is not served may keep what it should not have: its reader, `repair`, knows the end too.
+  if (segment.damage !== undefined) return
+  try {
+    await segment.cut(end)
+  } catch (error) {
+    if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
+    segment.markDamaged(error.message)
+  }
+}
+
+/** Sealed segments that are not all here any more: a file was cut off between two blocks, or taken away. */
+function markShort({ catalog, engine }: RecoveryEnv, segments: Map<string, StoredSegment>): void {
+  for (const { key, endEntry } of catalog.segments()) {
+    const end = segments.get(keyText(key))?.end ?? 0
+    if (endEntry === undefined || end >= endEntry) continue
+    markDamaged(engine, segments, key, `it was sealed at ${endEntry} entries, ${end} are left`)
+  }
 }
 
 /** What of each live topic's segments the WAL holds. Entries of deleted topics are dropped here. */
@@ -75,7 +101,14 @@ async function firstPass(catalog: Catalog, wal: LogRecovery): Promise<Map<string
     if (known !== undefined) return known
     const topicName = catalog.topicName(key.topicId)
     if (topicName === undefined) return undefined
-    const fresh = { key, topicName, first: Number.POSITIVE_INFINITY, sealedAt: undefined }
+    const fresh = {
+      key,
+      topicName,
+      first: Number.POSITIVE_INFINITY,
+      end: 0,
+      count: 0,
+      sealedAt: undefined,
+    }
     found.set(text, fresh)
     return fresh
   }
@@ -84,7 +117,10 @@ async function firstPass(catalog: Catalog, wal: LogRecovery): Promise<Map<string
       if (record.kind === KIND_ENTRY) {
         const { key, entryNumber } = placeOf(record)
         const segment = note(key)
-        if (segment !== undefined) segment.first = Math.min(segment.first, entryNumber)
+        if (segment === undefined) continue
+        segment.first = Math.min(segment.first, entryNumber)
+        segment.end = Math.max(segment.end, entryNumber + 1)
+        segment.count++
       } else if (record.kind === KIND_SEAL) {
         const { key, end } = decodeSegmentEnd(record.payload)
         const segment = note(key)
@@ -134,17 +170,26 @@ async function openAll(
 }
 
 async function secondPass(
+  { disk }: RecoveryEnv,
   segments: ReadonlyMap<string, StoredSegment>,
+  inWal: ReadonlyMap<string, WalSegment>,
   wal: LogRecovery,
 ): Promise<void> {
+  const stranded = new Map<string, Entry[]>()
   let bytes = 0
   const touched = new Set<StoredSegment>()
   for await (const chunk of wal.replay()) {
     for (const record of chunk) {
       if (record.kind !== KIND_ENTRY) continue
       const { entry } = decoded(record)
-      const segment = segments.get(keyText(placeOf(record).key))
-      if (segment === undefined || !segment.recover(entry)) continue
+      const text = keyText(placeOf(record).key)
+      const segment = segments.get(text)
+      if (segment === undefined) continue
+      if (!segment.recover(entry)) {
+        // Of a deleted topic there may be files still, but nothing is kept for it.
+        if (inWal.has(text) && entry.entryNumber >= segment.end) strand(stranded, text, entry)
+        continue
+      }
       bytes += record.payload.length
       touched.add(segment)
     }
@@ -153,11 +198,23 @@ async function secondPass(
     touched.clear()
     bytes = 0
   }
+  for (const [text, entries] of stranded) {
+    const { key, topicName } = inWal.get(text) as WalSegment
+    await addSalvage(disk, segmentBase(topicName, key), placeOfKey(key), entries)
+  }
+}
+
+/** Behind a gap: its segment cannot take it, and after this recovery the WAL will not have it any more. */
+function strand(stranded: Map<string, Entry[]>, text: string, entry: Entry): void {
+  const entries = stranded.get(text) ?? []
+  entries.push({ ...entry, batch: entry.batch.slice() })
+  stranded.set(text, entries)
 }
 
 function markTouched(
   { catalog, log, engine }: RecoveryEnv,
   segments: Map<string, StoredSegment>,
+  inWal: ReadonlyMap<string, WalSegment>,
   lost: readonly LostSpan[],
 ): void {
   for (const span of lost) {
@@ -167,6 +224,7 @@ function markTouched(
       reason: span.reason,
     })
   }
+  if (explained(inWal, lost)) return
   const reasons = lost.map((span) => span.reason).join('; ')
   const what = `entries of it may be among the lost records of the write-ahead log: ${reasons}`
   for (const { key, endEntry } of catalog.segments()) {
@@ -174,6 +232,20 @@ function markTouched(
     if (endEntry !== undefined && (segment?.end ?? 0) >= endEntry) continue
     markDamaged(engine, segments, key, what)
   }
+}
+
+/**
+ * True when the gaps in the segments' entry numbers are as many as the lost records: then each lost record is one of those,
+ * no other segment is touched, and a segment whose file does not fill its gap has been marked already.
+ */
+function explained(inWal: ReadonlyMap<string, WalSegment>, lost: readonly LostSpan[]): boolean {
+  let missing = 0
+  for (const { first, end, count } of inWal.values()) if (count > 0) missing += end - first - count
+  for (const { fromLsn, endLsn } of lost) {
+    if (endLsn === undefined) return false
+    missing -= endLsn - fromLsn
+  }
+  return missing === 0
 }
 
 /** Marks a segment, also one of which nothing is on this disk. */

@@ -57,6 +57,39 @@ export function readPiece(
   return undefined
 }
 
+export interface FoundEntry {
+  readonly at: number
+  readonly entry: Entry
+}
+
+/**
+ * The entries that stand in `bytes` one behind another, up to the first that is not whole and of this segment. Whatever
+ * order they are in is the caller's to judge.
+ */
+export function entriesIn(
+  place: SegmentPlace,
+  bytes: Uint8Array,
+  from: number = 0,
+  end: number = bytes.length,
+): readonly FoundEntry[] {
+  const found: FoundEntry[] = []
+  for (let at = from; at < end; ) {
+    const decoded = getEnvelope(bytes, at)
+    if (decoded === undefined || !samePlace(decoded.place, place)) break
+    const { entry } = decoded
+    const next = at + ENVELOPE_BYTES + entry.batch.length
+    if (next > end || batchBad(entry.batch)) break
+    found.push({ at, entry })
+    at = next
+  }
+  return found
+}
+
+function batchBad(batch: Uint8Array): boolean {
+  if (batch.length < BATCH_HEADER_BYTES || batchSize(batch) !== batch.length) return true
+  return !batchCrcMatches(batch)
+}
+
 /** All entries of a whole block in entry order, or what is wrong with it. `bytes` begins with the block's header. */
 export function readBlock(
   place: SegmentPlace,

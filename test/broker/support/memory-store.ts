@@ -133,6 +133,10 @@ export class MemoryStore implements LogStore {
     return [...this.logs.values()].map((log) => log.key)
   }
 
+  async topics(): Promise<ReadonlySet<TopicId>> {
+    return new Set(this.keys().map((key) => key.topicId))
+  }
+
   async flush(): Promise<void> {}
 
   async stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
