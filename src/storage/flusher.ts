@@ -94,8 +94,8 @@ class Flusher implements SegmentEngine, FlushRequests {
     const files = segment.useFiles(base)
     const cutDamage = await damageOf(finishCut(this.env.disk, base, files.log))
     const found = await openSegmentFile(segment.place, files.log, files.index, how.walFirst)
-    if (found.fileBytes === 0 && found.damage === undefined && cutDamage === undefined) {
-      // As after `create`: the file is made with the first block.
+    if (found.absent) {
+      // As after `create`: the file is made with the first block, if nothing is missing before it.
       await segment.closeFiles()
       segment.files = undefined
     } else {

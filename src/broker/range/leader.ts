@@ -95,15 +95,21 @@ export class RangeLeader implements SegmentListener {
 
   /** Resolves when the fold is there; undefined when it is already. Rejects when the range is broken. */
   ensureLoaded(): Promise<void> | undefined {
-    if (this.state !== undefined) return undefined
+    if (this.state !== undefined || this.mode === 'broken') return undefined
     this.loading ??= load(this).finally(() => {
       this.loading = undefined
     })
     return this.loading
   }
 
-  /** Offsets below it are committed and may be read. The fold must be loaded. */
+  /**
+   * Offsets below it are committed and may be read. The fold must be loaded, or the range broken: then its sealed segments can
+   * still be read.
+   */
   committedEnd(partition: number): number {
+    if (this.mode === 'broken') {
+      return this.openSegment.firstOffsets[partition - this.range.firstPartition] ?? 0
+    }
     assert(this.state !== undefined, 'the range is loaded before it is read')
     return this.state.committedOffset(partition)
   }

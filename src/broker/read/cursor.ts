@@ -39,7 +39,22 @@ export class Cursor {
     const leader = this.leader()
     const loading = leader.ensureLoaded()
     if (loading === undefined) return leader.committedEnd(this.partition)
-    return loading.then(() => this.highWatermark())
+    return this.loaded(leader, loading).then(() => this.highWatermark())
+  }
+
+  /** A range that turned out to be broken still has its sealed segments. */
+  private loaded(leader: RangeLeader, loading: Promise<void>): Promise<void> {
+    return loading.catch((error: unknown) => {
+      if (leader.mode !== 'broken') throw error
+    })
+  }
+
+  /** Why the partition has no end that could be told: its open segment is damaged. */
+  get broken(): EastGuardError | undefined {
+    const { mode, fault } = this.leader()
+    return mode === 'broken' && fault !== undefined
+      ? new EastGuardError(fault.code, fault.message)
+      : undefined
   }
 
   /** For a range that has answered before. */
@@ -54,8 +69,12 @@ export class Cursor {
   next(maxBytes: number): readonly Entry[] | Promise<readonly Entry[]> {
     const leader = this.leader()
     const loading = leader.ensureLoaded()
-    if (loading !== undefined) return loading.then(() => this.next(maxBytes))
+    if (loading !== undefined) {
+      return this.loaded(leader, loading).then(() => this.next(maxBytes))
+    }
     const end = leader.committedEnd(this.partition)
+    const { broken } = this
+    if (broken !== undefined && this.offset >= end) throw broken
     if (this.offset < this.logStart || this.offset > end) throw this.outOfRange(end)
     if (this.offset === end) return NOTHING
     if (this.log !== undefined) {
@@ -138,7 +157,7 @@ export class Cursor {
         `the topic ${runtime.topic.name} has no partition ${partition}`,
       )
     }
-    if (leader.fault !== undefined)
+    if (leader.fault !== undefined && leader.mode !== 'broken')
       throw new EastGuardError(leader.fault.code, leader.fault.message)
     return leader
   }

@@ -22,7 +22,9 @@ const NONE: FoundOffset = { offset: -1, timestamp: -1 }
 const OPENED_BYTES_MAX = 256 * 1024 * 1024
 
 export async function latestOffset(cursor: Cursor): Promise<FoundOffset> {
-  return { offset: await cursor.highWatermark(), timestamp: -1 }
+  const offset = await cursor.highWatermark()
+  if (cursor.broken !== undefined) throw cursor.broken
+  return { offset, timestamp: -1 }
 }
 
 export async function earliestOffset(cursor: Cursor): Promise<FoundOffset> {

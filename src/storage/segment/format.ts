@@ -84,6 +84,12 @@ export function encodeHeaderPage(place: SegmentPlace): Uint8Array {
   return page
 }
 
+/** False when the page is not what was once written, whatever that said. */
+export function headerPageChecks(page: Uint8Array): boolean {
+  if (page.length < HEADER_PAGE_BYTES || getU32(page, 0) !== FILE_MAGIC) return false
+  return getU32(page, 4) === crc32c(page.subarray(8, HEADER_PAGE_BYTES))
+}
+
 /** Whose file it is, or what is wrong with its first page. */
 export function decodeHeaderPage(page: Uint8Array): SegmentPlace | string {
   if (page.length < HEADER_PAGE_BYTES) return `the header page has only ${page.length} bytes`

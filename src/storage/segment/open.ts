@@ -16,7 +16,14 @@ import type { IndexSlot } from '../index/index-file.ts'
 import { type SegmentIndex } from '../index/segment-index.ts'
 import { isBad, readBlock } from './check.ts'
 import type { LogFile } from './file.ts'
-import { blockEnd, decodeHeaderPage, HEADER_PAGE_BYTES, placeSeed, samePlace } from './format.ts'
+import {
+  blockEnd,
+  decodeHeaderPage,
+  HEADER_PAGE_BYTES,
+  headerPageChecks,
+  placeSeed,
+  samePlace,
+} from './format.ts'
 
 export interface OpenedFile {
   /** The file is valid up to here; 0: it has no valid header page and begins anew. */
@@ -26,6 +33,8 @@ export interface OpenedFile {
   readonly entryBytes: number
   /** Beyond `fileBytes` lies something that the WAL does not have. */
   readonly damage: string | undefined
+  /** There is no file, or an empty one. */
+  readonly absent: boolean
 }
 
 export async function openSegmentFile(
@@ -37,17 +46,17 @@ export async function openSegmentFile(
   const size = await sizeOf(file)
   if (size === undefined || size === 0) {
     // No file at all is what a segment has before its first flush, whose entries are then in the WAL from the first.
-    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage: gapOf(file.path, 0, walFirst) }
+    const damage = gapOf(file.path, 0, walFirst)
+    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage, absent: true }
   }
-  const page = decodeHeaderPage(await file.read(0, HEADER_PAGE_BYTES))
-  if (typeof page === 'string' || !samePlace(page, place)) {
-    const what = typeof page === 'string' ? page : 'it belongs to another segment'
-    if (walFirst !== 0) {
-      const damage = `${file.path} is damaged: ${what}`
-      return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage }
-    }
+  const what = await pageFault(place, file)
+  if (what !== undefined && walFirst === 0) {
     await file.truncate(0)
-    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage: undefined }
+    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage: undefined, absent: true }
+  }
+  if (what !== undefined && !(await doWithout(place, file))) {
+    const damage = `${file.path} is damaged: ${what}`
+    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage, absent: false }
   }
   let found = await walk(place, file, slot, walFirst, size, true)
   // The index file was not synced: it may tell of blocks that a crash took back and others replaced.
@@ -58,7 +67,22 @@ export async function openSegmentFile(
     if (walFirst !== undefined && walFirst <= entryEnd) await file.truncate(fileEnd)
     else damage ??= `${file.path} is damaged at byte ${fileEnd}: ${found.reason}`
   }
-  return { fileBytes: fileEnd, entryEnd, entryBytes: found.entryBytes, damage }
+  return { fileBytes: fileEnd, entryEnd, entryBytes: found.entryBytes, damage, absent: false }
+}
+
+async function pageFault(place: SegmentPlace, file: LogFile): Promise<string | undefined> {
+  const page = decodeHeaderPage(await file.read(0, HEADER_PAGE_BYTES))
+  if (typeof page === 'string') return page
+  return samePlace(page, place) ? undefined : 'it belongs to another segment'
+}
+
+/**
+ * True when the header page has lost bits and nothing else is wrong: it says nothing that the first block's header, whose
+ * checksum is seeded with the segment's identity, does not say as well.
+ */
+async function doWithout(place: SegmentPlace, file: LogFile): Promise<boolean> {
+  if (headerPageChecks(await file.read(0, HEADER_PAGE_BYTES))) return false
+  return (await file.readBlockHeader(HEADER_PAGE_BYTES, placeSeed(place))) !== undefined
 }
 
 interface Walked {

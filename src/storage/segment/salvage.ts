@@ -12,7 +12,7 @@ import type { Disk } from '../../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
 import { entriesIn } from './check.ts'
 
-export function salvagePath(base: string): string {
+function salvagePath(base: string): string {
   return `${base}.salvage`
 }
 

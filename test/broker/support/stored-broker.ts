@@ -1,0 +1,252 @@
+// A whole broker without doors on a disk in memory: data directory, journal, log store. Opened as a process opens them,
+// and left as a killed process leaves them.
+
+import { fromHex, putI64 } from '../../../src/base/bytes.ts'
+import { EastGuardError } from '../../../src/base/errors.ts'
+import { Broker } from '../../../src/broker/broker.ts'
+import { openJournaledLog } from '../../../src/broker/metadata/journaled-log.ts'
+import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
+import { ACKS_ALL } from '../../../src/broker/sinks.ts'
+import { catalogOf } from '../../../src/broker/topics/catalog.ts'
+import { settleRecovered, sweepStrays } from '../../../src/broker/topics/recovered.ts'
+import type { Topic } from '../../../src/core/metadata/types.ts'
+import { NO_PRODUCER, setBatchCrc } from '../../../src/model/batch/header.ts'
+import type { TopicId } from '../../../src/model/ids.ts'
+import { POLICY_DEFAULTS } from '../../../src/model/policy.ts'
+import type { Disk } from '../../../src/ports/disk.ts'
+import { simCompute } from '../../../src/sim/ports/compute.ts'
+import { simDisk } from '../../../src/sim/ports/disk.ts'
+import { simMetrics } from '../../../src/sim/ports/metrics.ts'
+import { openDataDir } from '../../../src/storage/datadir/data-dir.ts'
+import { JOURNAL_DIR, openJournal } from '../../../src/storage/journal/journal.ts'
+import { openLogStore, WAL_DIR } from '../../../src/storage/log-store.ts'
+import type { LogStore, LogStoreOptions } from '../../../src/storage/types.ts'
+import { batchOf } from '../../storage/segment/rig.ts'
+import {
+  keptLog,
+  type ManualClock,
+  manualClock,
+  seededRandom,
+} from '../../storage/support/ports.ts'
+
+export const SMALL: LogStoreOptions = {
+  walFileBytes: 20 * 1024,
+  cacheBytes: 64 * 1024,
+  unflushedBytesMax: 48 * 1024,
+  blockBytes: 4096,
+  flushAgeMs: 1000,
+  walFilesMax: 3,
+  reserveBytes: 0,
+}
+const JOURNAL_FILE_BYTES = 16 * 1024
+
+export interface StoredBroker {
+  readonly broker: Broker
+  readonly store: LogStore
+  readonly metadata: MetadataLog
+  readonly clock: ManualClock
+  readonly log: ReturnType<typeof keptLog>
+  /** Ends it in good order. */
+  close(): Promise<void>
+}
+
+/** Rejects as a start does. `seed` differs from start to start. */
+export async function openStored(
+  disk: Disk,
+  seed: number,
+  options: Partial<LogStoreOptions> = {},
+): Promise<StoredBroker> {
+  const clock = manualClock()
+  const random = seededRandom(seed)
+  const log = keptLog()
+  const ports = { clock, random, log, compute: simCompute, metrics: simMetrics() }
+  const dirs = { journalDir: JOURNAL_DIR, walDir: WAL_DIR }
+  const dataDir = await openDataDir({ disk, random, displayName: 'test', ...dirs })
+  try {
+    const { identity } = dataDir
+    const onFailed = (error: Error): never => {
+      throw error
+    }
+    const fileBytes = JOURNAL_FILE_BYTES
+    const journal = await openJournal({ disk, ...ports, fileBytes, identity, onFailed })
+    const metadata = openJournaledLog({ journal, log, onFailed })
+    let broker: Broker | undefined
+    const store = await openLogStore({
+      disk,
+      ...ports,
+      identity,
+      catalog: catalogOf(metadata.state),
+      options: { ...SMALL, ...options },
+      listener: { roomAgain: () => broker?.roomAgain(), failed: onFailed },
+    })
+    const parts = { ports, metadata, store, space: () => disk.space() }
+    await sweepStrays(parts)
+    await settleRecovered(parts)
+    await dataDir.confirm()
+    broker = new Broker(brokerOptions(dataDir.nodeId, dataDir.clusterId), parts)
+    const running = broker
+    const close = async (): Promise<void> => {
+      await running.stop()
+      await store.close()
+      await metadata.close()
+      await dataDir.close()
+    }
+    return { broker, store, metadata, clock, log, close }
+  } catch (error) {
+    await dataDir.close()
+    throw error
+  }
+}
+
+function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): Broker['options'] {
+  return {
+    nodeId,
+    clusterId,
+    displayName: 'test',
+    version: '0',
+    advertised: { host: '', port: () => 0 },
+    defaultPolicy: (replicationFactor) => ({
+      ...POLICY_DEFAULTS,
+      replicationFactor,
+      minInsyncReplicas: 1,
+    }),
+    defaultReplicationFactor: 1,
+    retentionCheckMs: 3_600_000,
+    producerIdExpiryMs: 3_600_000,
+    heldBytesMax: 1024 * 1024,
+  }
+}
+
+export async function makeTopic(
+  { broker }: StoredBroker,
+  name: string,
+  policy: Partial<Topic['policy']>,
+): Promise<TopicId> {
+  const request = { name, policy, creationToken: '', ifNotExists: false }
+  const { topic } = await broker.topics.create(request)
+  return topic.topicId
+}
+
+/** A batch of no idempotent producer. */
+export function plainBatch(
+  bytes: number,
+  records: number,
+  timestamp: number,
+  fill: number,
+): Uint8Array {
+  const batch = batchOf(bytes, records, timestamp, fill)
+  putI64(batch, 43, NO_PRODUCER)
+  setBatchCrc(batch)
+  return batch
+}
+
+/** Resolves with the batch's offset when it is acknowledged. */
+export function produce(
+  { broker }: StoredBroker,
+  topicId: TopicId,
+  partition: number,
+  batch: Uint8Array,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sink = {
+      produced: (_slot: number, offset: number) => resolve(offset),
+      refused: (_slot: number, code: EastGuardError['code'], message: string) =>
+        reject(new EastGuardError(code, message)),
+    }
+    const id = fromHex(topicId)
+    broker.produce(id, 0, partition, 0, 0xffffffff, batch, ACKS_ALL, 1000, sink, 0)
+    broker.commit()
+  })
+}
+
+/** A batch as it lies in the log, at its offset. */
+export interface ReadBatch {
+  readonly offset: number
+  readonly records: number
+  readonly hex: string
+}
+
+export interface ReadPartition {
+  readonly batches: readonly ReadBatch[]
+  /** Why reading ended before the high watermark. */
+  readonly error: EastGuardError | undefined
+  readonly end: number
+}
+
+/** Everything in [offset, until), as far as it can be read. Other errors than an EastGuardError are thrown. */
+export async function readAll(
+  { broker }: StoredBroker,
+  topicId: TopicId,
+  partition: number,
+  offset: number = 0,
+  until: number = Number.POSITIVE_INFINITY,
+): Promise<ReadPartition> {
+  const batches: ReadBatch[] = []
+  let end = -1
+  try {
+    const cursor = broker.cursor(topicId, partition, offset)
+    if (cursor instanceof EastGuardError) throw cursor
+    end = await cursor.highWatermark()
+    for (;;) {
+      if (cursor.offset >= until) return { batches, error: undefined, end }
+      const entries = await cursor.next(1 << 20)
+      if (entries.length === 0) return { batches, error: undefined, end }
+      cursor.passed(entries)
+      for (const { baseOffset, recordCount, batch } of entries) {
+        const hex = Buffer.from(batch).toString('hex')
+        batches.push({ offset: baseOffset, records: recordCount, hex })
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof EastGuardError)) throw error
+    return { batches, error, end }
+  }
+}
+
+export type Files = ReadonlyMap<string, Uint8Array>
+
+/** All files of a disk but the lock. */
+export async function filesOf(disk: Disk): Promise<Files> {
+  const files = new Map<string, Uint8Array>()
+  const walk = async (dir: string): Promise<void> => {
+    for (const { name, kind } of await disk.list(dir)) {
+      const path = dir === '.' ? name : `${dir}/${name}`
+      if (path === 'lock') continue
+      if (kind === 'directory') await walk(path)
+      else {
+        const file = await disk.open(path, { mode: 'read' })
+        const bytes = new Uint8Array(await file.size())
+        await file.read(bytes, 0)
+        await file.close()
+        files.set(path, bytes)
+      }
+    }
+  }
+  await walk('.')
+  return files
+}
+
+/** A disk that holds just these files, all of them durable. */
+export async function diskOf(files: Files): Promise<ReturnType<typeof simDisk>> {
+  const sim = simDisk()
+  const disk = sim.mount()
+  for (const [path, bytes] of files) {
+    const slash = path.lastIndexOf('/')
+    if (slash > 0) await disk.makeDir(path.slice(0, slash))
+    const file = await disk.open(path, { mode: 'create-new' })
+    await file.write([bytes], 0)
+    await file.sync()
+    await file.close()
+    await disk.syncDir(slash > 0 ? path.slice(0, slash) : '.')
+  }
+  await disk.syncDir('.')
+  return sim
+}
+
+export function flipped(files: Files, path: string, byte: number, bit: number): Files {
+  const copy = new Map(files)
+  const bytes = (files.get(path) as Uint8Array).slice()
+  bytes[byte] = (bytes[byte] as number) ^ (1 << bit)
+  copy.set(path, bytes)
+  return copy
+}
