@@ -10,13 +10,9 @@ import { EastGuardError } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
 import { openOf, segmentsOf } from '../../src/core/metadata/lookup.ts'
 import type { TopicId } from '../../src/model/ids.ts'
-import { simDisk } from '../../src/sim/ports/disk.ts'
+import { type DiskImage, simDisk } from '../../src/sim/ports/disk.ts'
 import { settle } from '../storage/support/ports.ts'
 import {
-  diskOf,
-  type Files,
-  filesOf,
-  flipped,
   makeTopic,
   openStored,
   plainBatch,
@@ -39,7 +35,7 @@ interface Truth {
 }
 
 interface Written {
-  readonly files: Files
+  readonly image: DiskImage
   readonly truth: readonly Truth[]
   /** The open segments: a loss in the WAL may touch them. */
   readonly open: ReadonlySet<string>
@@ -47,7 +43,8 @@ interface Written {
 
 /** Two topics: one with sealed segments, all in files; one whose entries only the WAL has. */
 async function written(): Promise<Written> {
-  const disk = simDisk().mount()
+  const sim = simDisk()
+  const disk = sim.mount()
   const first = await openStored(disk, 1)
   const rolled = await makeTopic(first, 'rolled', { partitions: 2, segmentEntries: 5 })
   const young = await makeTopic(first, 'young', { partitions: 1 })
@@ -68,7 +65,7 @@ async function written(): Promise<Written> {
   for (const { name, active } of running.metadata.state.topics.values()) {
     for (const range of active) open.add(`${name} ${openOf(range)?.segment}`)
   }
-  return { files: await filesOf(disk), truth, open }
+  return { image: sim.snapshot(), truth, open }
 }
 
 async function fill(
@@ -108,7 +105,8 @@ const REFUSES: Readonly<Record<string, readonly string[]>> = {
 
 /** 'right', or what was said. */
 async function judge(written: Written, path: string, byte: number): Promise<string> {
-  const sim = await diskOf(flipped(written.files, path, byte, byte % 8))
+  const sim = simDisk({ image: written.image })
+  sim.flipBit(path, byte, byte % 8)
   const at = `bit ${byte % 8} of byte ${byte} in ${path}`
   const said = await start(written, sim.mount(), path, at)
   if (said === 'right' || said.startsWith('refused')) return said
@@ -183,7 +181,9 @@ test('a bit flipped anywhere in a data directory: exactly the right records, or 
   const outcomes = new Map<string, number>()
   let count = 0
   let skip = 0
-  for (const [path, bytes] of all.files) {
+  const whole = simDisk({ image: all.image })
+  for (const path of whole.paths()) {
+    const bytes = whole.bytesOf(path)
     for (let byte = 0; byte < bytes.length; byte++) {
       skip += bytes[byte] === 0 && bytes[byte + 16] === 0 ? 1 : 8
       if (!ALL && skip < STRIDE) continue

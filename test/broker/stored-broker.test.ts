@@ -5,33 +5,25 @@ import { test } from 'node:test'
 import type { Disk } from '../../src/ports/disk.ts'
 import { simDisk } from '../../src/sim/ports/disk.ts'
 import { settle } from '../storage/support/ports.ts'
-import {
-  diskOf,
-  filesOf,
-  flipped,
-  makeTopic,
-  openStored,
-  plainBatch,
-  produce,
-  readAll,
-} from './support/stored-broker.ts'
+import { makeTopic, openStored, plainBatch, produce, readAll } from './support/stored-broker.ts'
 
 const BATCH: Uint8Array = plainBatch(600, 1, 0, 1)
 
 test('damage that only the write-ahead log could show is remembered over every restart', async () => {
-  const disk = simDisk().mount()
-  const first = await openStored(disk, 1)
+  const sim = simDisk()
+  const first = await openStored(sim.mount(), 1)
   const topic = await makeTopic(first, 't', { partitions: 1 })
   for (let i = 0; i < 3; i++) await produce(first, topic, 0, BATCH.slice())
   await settle()
   first.clock.advance(25)
   await settle()
-  const files = await filesOf(disk)
-  const wal = [...files.keys()].filter((path) => path.startsWith('wal/'))
-  const path = wal.find((each) => Buffer.from(files.get(each) ?? []).includes('EG\u0017group'))
+  const value = Buffer.from(BATCH.subarray(61, 100))
+  const path = sim
+    .paths()
+    .find((each) => each.startsWith('wal/') && Buffer.from(sim.bytesOf(each)).includes(value))
   assert.ok(path !== undefined)
-  const at = Buffer.from(files.get(path) ?? []).indexOf(BATCH.subarray(61, 100))
-  const sim = await diskOf(flipped(files, path, at, 0))
+  sim.flipBit(path, Buffer.from(sim.bytesOf(path)).indexOf(value), 0)
+  sim.crash({ keepUnsynced: true })
   for (let start = 0; start < 4; start++) {
     const again = await openStored(sim.mount(), 10 + start)
     const read = await readAll(again, topic, 0)
@@ -55,11 +47,11 @@ test('a list of damaged segments that cannot be read stops the start and names t
   const topic = await makeTopic(first, 't', { partitions: 1 })
   await produce(first, topic, 0, BATCH.slice())
   await first.close()
-  const files = new Map(await filesOf(sim.mount()))
-  files.set('damaged', new Uint8Array(20))
-  const bad = await diskOf(files)
+  const disk = sim.mount()
+  const list = await disk.open('damaged', { mode: 'create' })
+  await list.write([new Uint8Array(20)], 0)
   const refused = { code: 'DAMAGED', message: /list of damaged segments/, hint: /eastguard repair/ }
-  await assert.rejects(openStored(bad.mount(), 2), refused)
+  await assert.rejects(openStored(disk, 2), refused)
 })
 
 /** The disk with another idea of what is free. */
@@ -93,8 +85,7 @@ test('below the reserve writes are refused and reads go on; with space again wri
 })
 
 test('with no space for the next log file nothing acknowledged is lost, and writing resumes by itself', async () => {
-  const totalBytes = 400 * 1024
-  const sim = simDisk({ totalBytes })
+  const sim = simDisk({ capacityBytes: 400 * 1024 })
   const disk = sim.mount()
   const running = await openStored(disk, 1, { walFilesMax: 1 })
   const topic = await makeTopic(running, 't', { partitions: 1 })
@@ -144,8 +135,10 @@ test('a deleted topic of which a crash left only range states or empty directori
   const topic = await makeTopic(first, 'gone', { partitions: 1, segmentEntries: 2 })
   for (let i = 0; i < 3; i++) await produce(first, topic, 0, BATCH.slice())
   await settle()
-  const before = await filesOf(disk)
-  const states = [...before].filter(([path]) => path.endsWith('.state'))
+  const states = sim
+    .paths()
+    .filter((path) => path.endsWith('.state'))
+    .map((path) => [path, sim.bytesOf(path).slice()] as const)
   assert.equal(states.length, 1)
   await first.broker.deleteTopic({ topicId: topic })
   await makeTopic(first, 'stays', { partitions: 1 })

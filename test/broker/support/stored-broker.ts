@@ -15,7 +15,6 @@ import type { TopicId } from '../../../src/model/ids.ts'
 import { POLICY_DEFAULTS } from '../../../src/model/policy.ts'
 import type { Disk } from '../../../src/ports/disk.ts'
 import { simCompute } from '../../../src/sim/ports/compute.ts'
-import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { openDataDir } from '../../../src/storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, openJournal } from '../../../src/storage/journal/journal.ts'
@@ -201,52 +200,4 @@ export async function readAll(
     if (!(error instanceof EastGuardError)) throw error
     return { batches, error, end }
   }
-}
-
-export type Files = ReadonlyMap<string, Uint8Array>
-
-/** All files of a disk but the lock. */
-export async function filesOf(disk: Disk): Promise<Files> {
-  const files = new Map<string, Uint8Array>()
-  const walk = async (dir: string): Promise<void> => {
-    for (const { name, kind } of await disk.list(dir)) {
-      const path = dir === '.' ? name : `${dir}/${name}`
-      if (path === 'lock') continue
-      if (kind === 'directory') await walk(path)
-      else {
-        const file = await disk.open(path, { mode: 'read' })
-        const bytes = new Uint8Array(await file.size())
-        await file.read(bytes, 0)
-        await file.close()
-        files.set(path, bytes)
-      }
-    }
-  }
-  await walk('.')
-  return files
-}
-
-/** A disk that holds just these files, all of them durable. */
-export async function diskOf(files: Files): Promise<ReturnType<typeof simDisk>> {
-  const sim = simDisk()
-  const disk = sim.mount()
-  for (const [path, bytes] of files) {
-    const slash = path.lastIndexOf('/')
-    if (slash > 0) await disk.makeDir(path.slice(0, slash))
-    const file = await disk.open(path, { mode: 'create-new' })
-    await file.write([bytes], 0)
-    await file.sync()
-    await file.close()
-    await disk.syncDir(slash > 0 ? path.slice(0, slash) : '.')
-  }
-  await disk.syncDir('.')
-  return sim
-}
-
-export function flipped(files: Files, path: string, byte: number, bit: number): Files {
-  const copy = new Map(files)
-  const bytes = (files.get(path) as Uint8Array).slice()
-  bytes[byte] = (bytes[byte] as number) ^ (1 << bit)
-  copy.set(path, bytes)
-  return copy
 }
