@@ -20,6 +20,7 @@ import { operationOf, readResponse, requestFrame, requestIdOf } from '../wire/na
 import { type HelloResponse, hello } from '../wire/native/hello.ts'
 import type { Message } from '../wire/native/message.ts'
 import { OPERATION, VERSION_MAX, VERSION_MIN } from '../wire/native/operations.ts'
+import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
 import type { ClientPorts } from './ports.ts'
 import { aborted, Backoff } from './timing.ts'
 
@@ -153,12 +154,18 @@ export class BrokerConnection {
         reject(aborted(signal, 'a request'))
         return
       }
-      const settle = (): void => signal?.removeEventListener('abort', onAbort)
-      const onAbort = (): void => {
-        this.forget(requestId)
-        if (signal !== undefined) reject(aborted(signal, 'a request'))
+      const settle = (): void => {
+        if (signal !== undefined) unwatchAbort(signal, waiting)
+      }
+      const waiting: Abortable = {
+        aborted: (by) => {
+          this.forget(requestId)
+          reject(aborted(by, 'a request'))
+        },
       }
       const frame = requestFrame(message, VERSION_MAX, 0, request)
+      // Before the call, which may fail at once.
+      if (signal !== undefined) watchAbort(signal, waiting)
       const requestId = this.call([frame], timeoutMs, {
         answered: (payload) => {
           settle()
@@ -173,7 +180,6 @@ export class BrokerConnection {
           reject(error)
         },
       })
-      signal?.addEventListener('abort', onAbort, { once: true })
     })
   }
 

@@ -4,6 +4,7 @@
 import { EastGuardError } from '../base/errors.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
+import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
 
 /** When a call must be over, on the monotonic clock, and who may end it sooner. */
 export interface Deadline {
@@ -28,15 +29,17 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       reject(aborted(signal, 'a pause'))
       return
     }
-    const onAbort = (): void => {
-      timer.cancel()
-      if (signal !== undefined) reject(aborted(signal, 'a pause'))
-    }
     const timer = clock.after(ms, () => {
-      signal?.removeEventListener('abort', onAbort)
+      if (signal !== undefined) unwatchAbort(signal, waiting)
       resolve()
     })
-    signal?.addEventListener('abort', onAbort, { once: true })
+    const waiting: Abortable = {
+      aborted: (by) => {
+        timer.cancel()
+        reject(aborted(by, 'a pause'))
+      },
+    }
+    if (signal !== undefined) watchAbort(signal, waiting)
   })
 }
 
@@ -54,11 +57,13 @@ export function within<T>(
   return new Promise((resolve, reject) => {
     const settle = (): void => {
       timer.cancel()
-      signal?.removeEventListener('abort', onAbort)
+      if (signal !== undefined) unwatchAbort(signal, waiting)
     }
-    const onAbort = (): void => {
-      settle()
-      if (signal !== undefined) reject(aborted(signal, what))
+    const waiting: Abortable = {
+      aborted: (by) => {
+        settle()
+        reject(aborted(by, what))
+      },
     }
     const timer = clock.after(Math.max(0, deadline.atMs - clock.monotonic()), () => {
       settle()
@@ -74,8 +79,8 @@ export function within<T>(
         reject(error instanceof Error ? error : new Error(String(error)))
       },
     )
-    if (signal?.aborted === true) onAbort()
-    else signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted === true) waiting.aborted(signal)
+    else if (signal !== undefined) watchAbort(signal, waiting)
   })
 }
 

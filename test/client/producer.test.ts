@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { CODECS } from '../../src/base/codec.ts'
@@ -361,6 +362,53 @@ test('a record that waits for room can be aborted, and is then never sent', asyn
   await w.until(first)
   await w.until(producer.close())
   assert.equal(w.broker.values(topic, 0).length, 1)
+  await w.until(w.client.close())
+})
+
+test('any number of sends share one signal at the cost of one listener, and leave none', async () => {
+  const w = await world()
+  w.broker.create('t', 1)
+  const producer = w.client.producer()
+  const { signal } = new AbortController()
+  let added = 0
+  const add = signal.addEventListener.bind(signal)
+  signal.addEventListener = (...given: Parameters<typeof add>): void => {
+    added++
+    add(...given)
+  }
+  const sends = Array.from({ length: 20_000 }, (_, i) =>
+    producer.send({ topic: 't', value: `${i}` }, { signal }),
+  )
+  assert.equal(getEventListeners(signal, 'abort').length, 1)
+  const places = await w.until(Promise.all(sends))
+  assert.deepEqual(
+    places.map(({ offset }) => offset),
+    places.map((_, i) => i),
+  )
+  assert.equal(added, 1)
+  assert.equal(getEventListeners(signal, 'abort').length, 0)
+  await w.until(w.client.close())
+})
+
+test('one signal ends all that wait on it, and nothing else', async () => {
+  const w = await world()
+  w.broker.create('t', 1)
+  await w.broker.stop()
+  const producer = w.client.producer({ deliveryTimeoutMs: 1000 })
+  const abort = new AbortController()
+  const { signal } = abort
+  const value = 'x'
+  const shared = Array.from({ length: 100 }, () => producer.send({ topic: 't', value }, { signal }))
+  const other = producer.send({ topic: 't', value })
+  const describing = w.client.admin().describeTopic('t', { signal })
+  const rejected = Promise.all(
+    [...shared, describing].map((waiting) => assert.rejects(waiting, { code: 'ABORTED' })),
+  )
+  await w.pass(100)
+  abort.abort()
+  await rejected
+  assert.equal(getEventListeners(signal, 'abort').length, 0)
+  await assert.rejects(w.until(other), code('TIMEOUT', false))
   await w.until(w.client.close())
 })
 

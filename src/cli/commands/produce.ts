@@ -166,8 +166,7 @@ class Feeder {
 
   async send(records: readonly ProducerRecord[]): Promise<void> {
     this.check()
-    // Without the signal: a listener per record on one signal costs more than the record. It is looked at here instead.
-    const sending = this.producer.sendBatch(records).then(
+    const sending = this.producer.sendBatch(records, { signal: this.signal }).then(
       () => {
         this.stored += records.length
       },

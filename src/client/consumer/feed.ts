@@ -16,6 +16,7 @@ import { Fifo } from '../../base/fifo.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
+import { type Abortable, unwatchAbort, watchAbort } from '../aborts.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
 import { byLeader, offsetsAt, outOfRange } from '../offsets.ts'
 import { aborted, Backoff, deadlineIn } from '../timing.ts'
@@ -51,7 +52,7 @@ function unbounded(): Fifo<Queued> {
   return new Fifo(Number.MAX_SAFE_INTEGER)
 }
 
-export class Feed {
+export class Feed implements Abortable {
   readonly partitions: Map<number, FeedPartition> = new Map()
   private readonly cluster: Cluster
   private readonly settings: ConsumerSettings
@@ -71,7 +72,6 @@ export class Feed {
   private reopenQueued = false
   private openings = 0
   private troubleSinceMs: number | undefined
-  private readonly onAbort: () => void
 
   constructor(cluster: Cluster, settings: ConsumerSettings) {
     this.cluster = cluster
@@ -79,12 +79,13 @@ export class Feed {
     const { backoffMs, backoffMaxMs } = cluster.settings
     this.backoff = new Backoff(cluster.ports.random, backoffMs, backoffMaxMs)
     const { signal } = settings
-    this.onAbort = () => {
-      this.queue = unbounded()
-      if (signal !== undefined) this.fail(aborted(signal, `consuming '${settings.topic}'`))
-    }
-    if (signal?.aborted === true) this.onAbort()
-    else signal?.addEventListener('abort', this.onAbort, { once: true })
+    if (signal?.aborted === true) this.aborted(signal)
+    else if (signal !== undefined) watchAbort(signal, this)
+  }
+
+  aborted(signal: AbortSignal): void {
+    this.queue = unbounded()
+    this.fail(aborted(signal, `consuming '${this.settings.topic}'`))
   }
 
   /** The next batch; undefined at the end. Only one caller at a time. */
@@ -143,7 +144,8 @@ export class Feed {
   }
 
   private end(): void {
-    this.settings.signal?.removeEventListener('abort', this.onAbort)
+    const { signal } = this.settings
+    if (signal !== undefined) unwatchAbort(signal, this)
     this.reopenTimer?.cancel()
     this.openings++
     this.closeSessions()
@@ -331,12 +333,11 @@ export class Feed {
     const { epoch, fetchOffset } = state
     const { clock } = this.cluster.ports
     const deadline = deadlineIn(clock, this.cluster.settings.requestTimeoutMs)
-    outOfRange(this.cluster, route, partition, fetchOffset, deadline)
-      // It is out of range, whatever became of the question where the range is.
-      .catch(() => error)
-      .then((told) => {
-        if (state.epoch === epoch) this.fail(told)
-      })
+    const tell = (told: EastGuardError): void => {
+      if (state.epoch === epoch) this.fail(told)
+    }
+    // It is out of range, whatever becomes of the question where the range is.
+    outOfRange(this.cluster, route, partition, fetchOffset, deadline).then(tell, () => tell(error))
   }
 
   /** The next offset does not exist: go on from the start or the end, as the caller chose. */

@@ -5,6 +5,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import type { RecordHeaderBytes } from '../../model/batch/encode.ts'
+import { type Abortable, unwatchAbort, watchAbort } from '../aborts.ts'
 import type { RecordPlace } from '../api.ts'
 import type { Completion } from './batch.ts'
 import type { Generation } from './generations.ts'
@@ -28,13 +29,13 @@ export interface Waiting {
   readonly deadlineMs: number
 }
 
-export class Outgoing implements Completion {
+export class Outgoing implements Completion, Abortable {
   readonly timestamp: number
   readonly generation: Generation
   /** Its bytes are in a batch: an abort no longer keeps it from being sent. */
   batched = false
   done = false
-  private unwatch: (() => void) | undefined
+  private signal: AbortSignal | undefined
   private readonly resolve: (place: RecordPlace) => void
   private readonly reject: (error: EastGuardError) => void
 
@@ -46,36 +47,37 @@ export class Outgoing implements Completion {
   ) {
     this.timestamp = timestamp
     this.generation = generation
-    this.unwatch = undefined
+    this.signal = undefined
     this.resolve = resolve
     this.reject = reject
   }
 
   /** An abort ends the wait at once; whether the record is sent all the same depends on how far it has come. */
   watch(signal: AbortSignal): void {
-    const onAbort = (): void => {
-      this.failed(
-        new EastGuardError('ABORTED', 'send was aborted by the caller', {
-          cause: signal.reason,
-          detail: { maybeStored: this.batched },
-        }),
-      )
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-    this.unwatch = () => signal.removeEventListener('abort', onAbort)
+    this.signal = signal
+    watchAbort(signal, this)
+  }
+
+  aborted(signal: AbortSignal): void {
+    this.failed(
+      new EastGuardError('ABORTED', 'send was aborted by the caller', {
+        cause: signal.reason,
+        detail: { maybeStored: this.batched },
+      }),
+    )
   }
 
   stored(place: RecordPlace): void {
     if (this.done) return
     this.done = true
-    this.unwatch?.()
+    if (this.signal !== undefined) unwatchAbort(this.signal, this)
     this.resolve(place)
   }
 
   failed(error: EastGuardError): void {
     if (this.done) return
     this.done = true
-    this.unwatch?.()
+    if (this.signal !== undefined) unwatchAbort(this.signal, this)
     this.reject(error)
   }
 }
