@@ -14,7 +14,7 @@
 //
 // Produces of one received chunk are numbered first and committed together; answers of one turn leave in one write.
 
-import { AssertionFailed } from '../../base/assert.ts'
+import { AssertionFailed, assert } from '../../base/assert.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Broker } from '../../broker/broker.ts'
 import { toEastGuardError } from '../../broker/errors.ts'
@@ -23,7 +23,7 @@ import { HELLO_BYTES_MAX } from '../../model/limits.ts'
 import type { Connection } from '../../ports/streams.ts'
 import { consume } from '../../wire/native/consume.ts'
 import { consumeCredit } from '../../wire/native/consume-credit.ts'
-import { type FetchRequest, fetch } from '../../wire/native/fetch.ts'
+import { type FetchRequest, fetch, fetchedParts } from '../../wire/native/fetch.ts'
 import { FrameReader } from '../../wire/native/frame-reader.ts'
 import {
   errorFrame,
@@ -34,7 +34,14 @@ import {
   versionOf,
 } from '../../wire/native/header.ts'
 import { hello } from '../../wire/native/hello.ts'
-import { OPERATION, VERSION_MAX, VERSION_MIN } from '../../wire/native/operations.ts'
+import {
+  agreeVersion,
+  OPERATION,
+  operationName,
+  requestFault,
+  VERSION_MAX,
+  VERSION_MIN,
+} from '../../wire/native/operations.ts'
 import { Outbox } from './outbox.ts'
 import { Produces } from './produces.ts'
 import { handlerOf } from './requests.ts'
@@ -144,7 +151,8 @@ export class NativeConnection {
     }
     const asked = readRequest(hello, frame)
     const { options } = this.broker
-    if (asked.versionMin > VERSION_MAX || asked.versionMax < VERSION_MIN) {
+    const version = agreeVersion(asked.versionMin, asked.versionMax)
+    if (version === undefined) {
       throw new EastGuardError(
         'UNSUPPORTED_VERSION',
         `the client speaks versions ${asked.versionMin} to ${asked.versionMax}, this broker ${VERSION_MIN} to ${VERSION_MAX}`,
@@ -158,12 +166,12 @@ export class NativeConnection {
         { detail: { clusterId: options.clusterId } },
       )
     }
-    this.version = Math.min(asked.versionMax, VERSION_MAX)
+    this.version = version
     this.phase = 'ready'
     this.reader.frameBytesMax = this.settings.frameBytesMax
     this.outbox.push(
       responseFrame(hello, requestId, {
-        version: this.version,
+        version,
         nodeId: options.nodeId,
         clusterId: options.clusterId,
         brokerVersion: options.version,
@@ -174,12 +182,8 @@ export class NativeConnection {
   }
 
   private dispatch(operation: number, requestId: number, frame: Uint8Array): void {
-    if (versionOf(frame) !== this.version) {
-      throw new EastGuardError(
-        'UNSUPPORTED_VERSION',
-        `the request has version ${versionOf(frame)}, but the hello agreed on ${this.version}`,
-      )
-    }
+    const fault = requestFault(operation, versionOf(frame), this.version)
+    if (fault !== undefined) throw fault
     switch (operation) {
       case OPERATION.FETCH:
         this.fetch(requestId, readRequest(fetch, frame))
@@ -197,12 +201,7 @@ export class NativeConnection {
         return
       default: {
         const handler = handlerOf(operation)
-        if (handler === undefined) {
-          throw new EastGuardError(
-            'UNKNOWN_OPERATION',
-            `this broker knows no operation ${operation} that may be asked here`,
-          )
-        }
+        assert(handler !== undefined, `${operationName(operation)} is in the protocol and not here`)
         this.run(operation, requestId, frame.length, async () => {
           this.outbox.push(await handler(this.broker, frame))
         })
@@ -260,7 +259,8 @@ export class NativeConnection {
     const { clock } = this.broker.parts.ports
     const waiting = new Fetch(clock, parts, limits, (partitions) => {
       this.fetches.delete(waiting)
-      this.outbox.push(responseFrame(fetch, requestId, { partitions: partitions.map(fetched) }))
+      const answer = fetchedParts(requestId, { partitions: partitions.map(fetched) })
+      for (const part of answer) this.outbox.push(part)
       this.answered(maxBytes)
     })
     this.fetches.add(waiting)

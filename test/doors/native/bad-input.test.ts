@@ -92,7 +92,7 @@ test('after the hello: a whole frame that is wrong is answered and the connectio
   const cases: [string, number, number, Uint8Array, ErrorCode][] = [
     ['an unknown operation', 99, 1, Buffer.alloc(3), 'UNKNOWN_OPERATION'],
     ['a push from a client', 15, 1, Buffer.alloc(3), 'UNKNOWN_OPERATION'],
-    ['a second hello', 1, 1, Buffer.alloc(3), 'UNKNOWN_OPERATION'],
+    ['a second hello', 1, 1, Buffer.alloc(3), 'MALFORMED_REQUEST'],
     ['another version', 7, 2, Buffer.alloc(0), 'UNSUPPORTED_VERSION'],
     ['a produce of another version', 8, 2, body, 'UNSUPPORTED_VERSION'],
     ['bytes too many', 7, 1, Buffer.alloc(1), 'MALFORMED_REQUEST'],
