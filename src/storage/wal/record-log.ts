@@ -8,6 +8,7 @@
 // the order of these three is the point: rewrite, sync, then begin.
 
 import { EastGuardError } from '../../base/errors.ts'
+import { directoryOf } from '../checked-file.ts'
 import { type LogOptions, TEMPORARY_NAME } from './files.ts'
 import { GroupLog, type GroupLogHooks } from './group-log.ts'
 import type { RecoveredLog } from './recover.ts'
@@ -21,6 +22,10 @@ export async function beginGroupLog<Target, Item>(
 ): Promise<GroupLog<Target, Item>> {
   const { disk, dir } = options
   await disk.makeDir(dir)
+  // No file is more durable than its name and its directory's: the process that made them may have been killed before it
+  // had synced them.
+  await disk.syncDir(directoryOf(dir))
+  await disk.syncDir(dir)
   await disk.remove(`${dir}/${TEMPORARY_NAME}`)
   const generation = found.generation + 1
   const log = new GroupLog<Target, Item>(

@@ -1,31 +1,31 @@
-// Shared by the tests of the log layer: a log that is opened, written and recovered on a crash disk.
+// Shared by the tests of the log layer: a log that is opened, written and recovered on a simulated disk.
 
 import { type Prng, prng } from '../../../src/base/prng.ts'
+import { type SimDisk, simDisk } from '../../../src/sim/ports/disk.ts'
 import type { LogOptions } from '../../../src/storage/wal/files.ts'
 import { beginRecordLog } from '../../../src/storage/wal/record-log.ts'
 import { type RecoveredLog, recoverLog } from '../../../src/storage/wal/recover.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
-import { type CrashDisk, crashDisk } from './crash-disk.ts'
 import { keptLog, type ManualClock, manualClock, seededRandom } from './ports.ts'
 
 export const DIR = 'wal'
 export const KIND = 7
 
 export interface World {
-  readonly disk: CrashDisk
+  readonly disk: SimDisk
   readonly clock: ManualClock
   readonly failures: Error[]
   boots: number
 }
 
-export function world(): World {
-  return { disk: crashDisk(), clock: manualClock(), failures: [], boots: 0 }
+export function world(seed: number = 1): World {
+  return { disk: simDisk({ seed, trace: true }), clock: manualClock(), failures: [], boots: 0 }
 }
 
 export function beginOptions(w: World, fileBytes: number = 64 * 1024): LogOptions {
   w.boots++
   return {
-    disk: w.disk,
+    disk: w.disk.mount(),
     clock: w.clock,
     random: seededRandom(w.boots * 7919),
     log: keptLog(),
@@ -39,7 +39,11 @@ export function beginOptions(w: World, fileBytes: number = 64 * 1024): LogOption
 }
 
 export async function openLog(w: World, fileBytes?: number): Promise<RecordLog> {
-  return beginRecordLog(await recoverLog(w.disk, DIR), beginOptions(w, fileBytes))
+  return beginRecordLog(await recover(w), beginOptions(w, fileBytes))
+}
+
+export function recover(w: World): Promise<RecoveredLog> {
+  return recoverLog(w.disk.mount(), DIR)
 }
 
 export async function recordsOf(found: RecoveredLog): Promise<Map<number, Uint8Array>> {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Prng, prng } from '../../../src/base/prng.ts'
 import { beginRecordLog } from '../../../src/storage/wal/record-log.ts'
-import { recoverLog } from '../../../src/storage/wal/recover.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
 import {
   beginOptions,
@@ -10,10 +9,11 @@ import {
   KIND,
   payloadOf,
   recordsOf,
+  recover,
   type World,
   world,
 } from '../support/logs.ts'
-import { settle } from '../support/ports.ts'
+import { CUT, KILL, untilCrash } from '../support/until-crash.ts'
 
 // What the world outside the log knows, and what the log must agree with after every crash.
 interface Truth {
@@ -27,7 +27,7 @@ interface Truth {
 
 /** Recovers, compares, "stores elsewhere" what was found and begins a new generation. */
 async function reopen(w: World, truth: Truth, note: string): Promise<RecordLog> {
-  const found = await recoverLog(w.disk, DIR)
+  const found = await recover(w)
   assert.deepEqual(found.lost, [], `${note}: a crash is no damage`)
   const records = await recordsOf(found)
   assert.equal(records.size, found.endLsn - found.firstLsn, `${note}: dense`)
@@ -68,21 +68,15 @@ async function work(w: World, log: RecordLog, truth: Truth, chance: Prng): Promi
 
 async function lifeAndDeath(seed: number): Promise<void> {
   const chance = prng(seed)
-  const w = world()
+  const w = world(seed)
   const truth: Truth = { acknowledged: 1, released: 1, given: new Map() }
   for (let round = 0; round < 6; round++) {
     const note = `seed ${seed} round ${round}`
-    w.disk.crashAt = w.disk.operations + 1 + chance.below(round % 2 === 0 ? 300 : 30)
-    try {
-      const log = await reopen(w, truth, note)
-      await work(w, log, truth, chance)
-    } catch (error) {
-      if (!w.disk.crashed) throw error
-    }
-    await settle()
+    const at = w.disk.operations + 1 + chance.below(round % 2 === 0 ? 300 : 30)
     // A kill may be followed by a power cut before anything is synced again.
-    if (chance.below(3) !== 0) w.disk.cutPower(chance)
-    else w.disk.kill()
+    await untilCrash(w.disk, at, chance.below(3) === 0 ? KILL : CUT, async () => {
+      await work(w, await reopen(w, truth, note), truth, chance)
+    })
   }
   await reopen(w, truth, `seed ${seed} end`)
 }
@@ -92,28 +86,17 @@ test('any part of the last group may survive: all that was acknowledged is there
 })
 
 test('a crash at every operation of one workload, and of the recovery after it, loses nothing', async () => {
-  for (let at = 1; ; at += 1) {
-    const chance = prng(at)
-    const w = world()
+  for (let at = 1; ; at++) {
+    const w = world(at)
     const truth: Truth = { acknowledged: 1, released: 1, given: new Map() }
-    w.disk.crashAt = at
-    let finished = false
-    try {
+    const finished = await untilCrash(w.disk, at, CUT, async () => {
       await work(w, await reopen(w, truth, 'start'), truth, prng(4))
-      finished = !w.disk.crashed
-    } catch (error) {
-      if (!w.disk.crashed) throw error
-    }
-    if (finished) break
-    await settle()
-    w.disk.cutPower(chance)
-    // The recovery dies as well, somewhere.
-    w.disk.crashAt = w.disk.operations + 1 + chance.below(40)
-    await reopen(w, truth, `operation ${at}, again`).catch((error: unknown) => {
-      if (!w.disk.crashed) throw error
+      return true
     })
-    await settle()
-    w.disk.cutPower(chance)
+    if (finished === true) break
+    // The recovery dies as well, somewhere.
+    const again = w.disk.operations + 1 + prng(at).below(40)
+    await untilCrash(w.disk, again, CUT, () => reopen(w, truth, `operation ${at}, again`))
     await reopen(w, truth, `operation ${at}`)
   }
 })

@@ -5,8 +5,16 @@ import { crc32c } from '../../../src/base/checksum.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { decodeHeader, fileName, RECORDS_AT } from '../../../src/storage/wal/header.ts'
 import { frameAt, frameKind, frameLsn, KIND_GROUP } from '../../../src/storage/wal/record.ts'
-import { recoverLog } from '../../../src/storage/wal/recover.ts'
-import { DIR, KIND, openLog, payloadOf, recordsOf, type World, world } from '../support/logs.ts'
+import {
+  DIR,
+  KIND,
+  openLog,
+  payloadOf,
+  recordsOf,
+  recover,
+  type World,
+  world,
+} from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 
 /** A log of three files, closed, so that a mark stands behind its last group. */
@@ -55,7 +63,7 @@ test('one flipped bit in any record is damage to that record, and to no other', 
     const byte = frame.at + chance.below(frame.size)
     const bit = chance.below(8)
     w.disk.flipBit(frame.path, byte, bit)
-    const found = await recoverLog(w.disk, DIR)
+    const found = await recover(w)
     const spans = found.lost.map(({ fromLsn, endLsn }) => [fromLsn, endLsn])
     assert.deepEqual(spans, [[frame.lsn, frame.lsn + 1]], `byte ${byte}`)
     assert.equal(found.endLsn, end)
@@ -69,7 +77,7 @@ test('a flipped bit in a group header costs no record', async () => {
   const { w, end } = await written()
   for (const frame of frames(w).filter(({ kind }) => kind === KIND_GROUP)) {
     w.disk.flipBit(frame.path, frame.at + 3, 1)
-    const found = await recoverLog(w.disk, DIR)
+    const found = await recover(w)
     assert.deepEqual(found.lost, [])
     assert.equal(found.endLsn, end)
     w.disk.flipBit(frame.path, frame.at + 3, 1)
@@ -83,11 +91,15 @@ test('wherever bits flip, a record comes back as it was or is reported lost', as
   for (let round = 0; round < 300; round++) {
     const flips = Array.from({ length: 1 + chance.below(6) }, () => ({
       path: paths[chance.below(paths.length)] as string,
-      byte: chance.below(64 * 1024),
+      at: chance.float(),
       bit: chance.below(8),
+    })).map(({ path, at, bit }) => ({
+      path,
+      byte: Math.floor(at * w.disk.bytesOf(path).length),
+      bit,
     }))
     for (const { path, byte, bit } of flips) w.disk.flipBit(path, byte, bit)
-    const found = await recoverLog(w.disk, DIR)
+    const found = await recover(w)
     const records = await recordsOf(found)
     for (const [lsn, payload] of records) assert.deepEqual(payload, payloadOf(lsn))
     for (let lsn = 1; lsn < end; lsn++) {
@@ -105,7 +117,7 @@ test('one good header page is enough', async () => {
   for (const path of w.disk.paths()) {
     for (const page of [0, 4096]) {
       w.disk.flipBit(path, page + 20, 0)
-      const found = await recoverLog(w.disk, DIR)
+      const found = await recover(w)
       assert.deepEqual(found.lost, [])
       assert.equal(found.endLsn, end)
       w.disk.flipBit(path, page + 20, 0)
@@ -119,9 +131,9 @@ test('a file that is missing or without a header is damage, whichever it is', as
       const { w, end } = await written()
       const path = `${DIR}/${fileName(which)}`
       const inIt = frames(w).filter((frame) => frame.path === path && frame.kind !== KIND_GROUP)
-      if (how === 'missing') await w.disk.remove(path)
+      if (how === 'missing') await w.disk.mount().remove(path)
       else for (const page of [0, 4096]) w.disk.flipBit(path, page + 20, 0)
-      const found = await recoverLog(w.disk, DIR)
+      const found = await recover(w)
       for (const { lsn } of inIt) {
         const lost = found.lost.some((s) => lsn >= s.fromLsn && lsn < (s.endLsn ?? end))
         assert.ok(lost, `file ${which} ${how}: record ${lsn}`)
@@ -142,5 +154,7 @@ test('a log of a newer format is left alone', async () => {
     putU32(bytes, page + 12, 99)
     putU32(bytes, page + 8, crc32c(bytes.subarray(page + 12, page + 100)))
   }
-  await assert.rejects(recoverLog(w.disk, DIR), { code: 'DATA_DIR_NEWER' })
+  const file = await w.disk.mount().open(path, { mode: 'write' })
+  await file.write([bytes], 0)
+  await assert.rejects(recover(w), { code: 'DATA_DIR_NEWER' })
 })

@@ -4,10 +4,8 @@ import { type Entry, getEnvelope } from '../../../src/model/entry.ts'
 import { topicId } from '../../../src/model/ids.ts'
 import { decodeSegmentEnd, encodeSegmentEnd } from '../../../src/storage/wal/control.ts'
 import { beginDataWal, type DataWal } from '../../../src/storage/wal/data-wal.ts'
-import { recoverLog } from '../../../src/storage/wal/recover.ts'
 import { KIND_ENTRY, KIND_SEAL, type WalTarget } from '../../../src/storage/wal/types.ts'
-import { fault } from '../support/crash-disk.ts'
-import { beginOptions, DIR, type World, world } from '../support/logs.ts'
+import { beginOptions, DIR, recover, type World, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 
 const TOPIC = topicId('0123456789abcdef0123456789abcdef')
@@ -29,7 +27,7 @@ function target(segment: number, seen: string[]): WalTarget {
 }
 
 async function open(w: World): Promise<DataWal> {
-  return beginDataWal(await recoverLog(w.disk, DIR), beginOptions(w))
+  return beginDataWal(await recover(w), beginOptions(w))
 }
 
 test('each segment of a group is told once how far it is durable, in order of its first LSN', async () => {
@@ -55,9 +53,7 @@ test('nobody hears of an entry whose write failed', async () => {
   const wal = await open(w)
   await settle()
   const seen: string[] = []
-  w.disk.hook = (operation) => {
-    if (operation === 'write') throw fault('io')
-  }
+  w.disk.fail({ operation: 'write', fault: 'io', times: Number.POSITIVE_INFINITY })
   wal.append(target(1, seen), entry(0))
   await assert.rejects(wal.sync())
   assert.deepEqual(seen, [])
@@ -74,7 +70,7 @@ test('entries are recovered byte for byte, whether their batch was copied or ref
   await wal.sync()
   await wal.close()
   const found: Entry[] = []
-  for await (const chunk of (await recoverLog(w.disk, DIR)).replay()) {
+  for await (const chunk of (await recover(w)).replay()) {
     for (const { kind, payload } of chunk) {
       assert.equal(kind, KIND_ENTRY)
       const decoded = getEnvelope(payload, 0)
@@ -91,7 +87,7 @@ test('entries are recovered byte for byte, whether their batch was copied or ref
 
 test('a seal has room when entries have none', async () => {
   const w = world()
-  w.disk.capacity = 2 * 64 * 1024 + 1000
+  w.disk.capacityBytes = 2 * 64 * 1024 + 1000
   const wal = await open(w)
   await settle()
   const to = target(1, [])
@@ -106,7 +102,7 @@ test('a seal has room when entries have none', async () => {
   await wal.appendRecord(KIND_SEAL, encodeSegmentEnd(key, next)).synced
   await wal.close()
   const ends: unknown[] = []
-  for await (const chunk of (await recoverLog(w.disk, DIR)).replay()) {
+  for await (const chunk of (await recover(w)).replay()) {
     for (const { kind, payload } of chunk) {
       if (kind === KIND_SEAL) ends.push(decodeSegmentEnd(payload))
     }
@@ -117,7 +113,7 @@ test('a seal has room when entries have none', async () => {
 test('who was refused room hears of it when the queue has left, not only when a file comes free', async () => {
   const w = world()
   let told = 0
-  const wal = await beginDataWal(await recoverLog(w.disk, DIR), {
+  const wal = await beginDataWal(await recover(w), {
     ...beginOptions(w),
     onSpace: () => void told++,
   })

@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { recoverLog } from '../../../src/storage/wal/recover.ts'
-import { fault } from '../support/crash-disk.ts'
-import { DIR, KIND, openLog, payloadOf, recordsOf, world } from '../support/logs.ts'
+import type { Operation } from '../../../src/sim/ports/disk-faults.ts'
+import {
+  DIR,
+  KIND,
+  openLog,
+  payloadOf,
+  recordsOf,
+  recover,
+  type World,
+  world,
+} from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 
 /** Writes of groups: marks are smaller than any of the payloads here. */
-function groupWrites(trace: readonly string[]): string[] {
-  return trace.filter((line) => line.startsWith('write') && Number(line.split(' ')[3]) > 100)
+function groupWrites(w: World): Operation[] {
+  return w.disk.trace.filter(({ kind, bytes = 0 }) => kind === 'write' && bytes > 100)
 }
 
 test('records that arrive while a group is written leave together in the next', async () => {
@@ -18,8 +26,8 @@ test('records that arrive while a group is written leave together in the next', 
   const held = new Promise<void>((resolve) => {
     release = resolve
   })
-  w.disk.hook = (operation) => (operation === 'write' ? held : undefined)
-  w.disk.clearTrace()
+  w.disk.before = ({ kind }) => (kind === 'write' ? held : undefined)
+  w.disk.forgetTrace()
   log.append(KIND, payloadOf(1))
   log.commit()
   await settle()
@@ -29,7 +37,7 @@ test('records that arrive while a group is written leave together in the next', 
   }
   release()
   await log.sync()
-  assert.equal(groupWrites(w.disk.trace).length, 2)
+  assert.equal(groupWrites(w).length, 2)
   await log.close()
 })
 
@@ -38,8 +46,8 @@ test('no byte of a group is written before the sync of the one before it returne
   const log = await openLog(w)
   await settle()
   let running = 0
-  w.disk.hook = async (operation) => {
-    if (operation !== 'write') return
+  w.disk.before = async ({ kind }) => {
+    if (kind !== 'write') return
     running++
     assert.equal(running, 1)
     await settle()
@@ -61,7 +69,7 @@ test('what was synced is found again, with its numbers', async () => {
   for (let i = 1; i <= 400; i++) assert.equal(log.append(KIND, payloadOf(i)), i)
   await log.sync()
   await log.close()
-  const found = await recoverLog(w.disk, DIR)
+  const found = await recover(w)
   assert.deepEqual(found.lost, [])
   assert.equal(found.endLsn, 401)
   const records = await recordsOf(found)
@@ -76,13 +84,13 @@ test('a mark follows when nothing is queued, and the next group is written over 
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
-  const writes = w.disk.trace.filter((line) => line.startsWith('write'))
-  const [group = '', mark = ''] = writes.slice(-2)
-  const end = Number(group.split(' ')[2]) + Number(group.split(' ')[3])
-  assert.equal(mark.split(' ')[2], String(end))
+  const writes = w.disk.trace.filter(({ kind }) => kind === 'write')
+  const [group, mark] = writes.slice(-2)
+  const end = (group?.position ?? 0) + (group?.bytes ?? 0)
+  assert.equal(mark?.position, end)
   log.append(KIND, payloadOf(2))
   await log.sync()
-  assert.equal(groupWrites(w.disk.trace).at(-1)?.split(' ')[2], String(end))
+  assert.equal(groupWrites(w).at(-1)?.position, end)
   await log.close()
 })
 
@@ -92,10 +100,10 @@ test('a mark that stays the last is synced, so that damage to the last group is 
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
-  w.disk.clearTrace()
+  w.disk.forgetTrace()
   w.clock.advance(1000)
   await settle()
-  assert.ok(w.disk.trace.some((line) => line.startsWith('sync ')))
+  assert.ok(w.disk.trace.some(({ kind }) => kind === 'sync'))
   await log.close()
 })
 
@@ -105,20 +113,16 @@ test('a failed write is final: nothing is acknowledged after it and nothing is t
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
-  let failing = true
-  w.disk.hook = (operation) => {
-    if (operation === 'write' && failing) throw fault('io')
-  }
+  w.disk.fail({ operation: 'write', fault: 'io' })
   log.append(KIND, payloadOf(2))
-  await assert.rejects(log.sync(), /made to fail/)
-  failing = false
-  w.disk.clearTrace()
+  await assert.rejects(log.sync(), /the device reports an error/)
+  w.disk.forgetTrace()
   log.append(KIND, payloadOf(3))
-  await assert.rejects(log.sync(), /made to fail/)
+  await assert.rejects(log.sync(), /the device reports an error/)
   await settle()
   assert.deepEqual(w.disk.trace, [])
   assert.equal(w.failures.length, 1)
-  await assert.rejects(log.close(), /made to fail/)
+  await assert.rejects(log.close(), /the device reports an error/)
 })
 
 test('a failed sync of a mark is final too', async () => {
@@ -127,9 +131,7 @@ test('a failed sync of a mark is final too', async () => {
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
-  w.disk.hook = (operation) => {
-    if (operation === 'sync') throw fault('io')
-  }
+  w.disk.fail({ operation: 'sync', fault: 'io' })
   w.clock.advance(1000)
   await settle()
   assert.equal(w.failures.length, 1)
@@ -146,7 +148,7 @@ test('a record larger than a file gets a file that holds it', async () => {
   log.append(KIND, payloadOf(3))
   await log.sync()
   await log.close()
-  const records = await recordsOf(await recoverLog(w.disk, DIR))
+  const records = await recordsOf(await recover(w))
   assert.deepEqual(records.get(2), large)
   assert.deepEqual(records.get(3), payloadOf(3))
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { recoverLog } from '../../../src/storage/wal/recover.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
-import { DIR, KIND, openLog, payloadOf, recordsOf, world } from '../support/logs.ts'
+import { DIR, KIND, openLog, payloadOf, recordsOf, recover, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
+import { KILL } from '../support/until-crash.ts'
 
 async function fill(log: RecordLog, files: number): Promise<void> {
   while (log.filesInUse < files) {
@@ -37,14 +37,14 @@ test('an idle log tells its floor with a mark before it lets files go', async ()
   const log = await openLog(w)
   await fill(log, 3)
   await settle()
-  w.disk.clearTrace()
+  w.disk.forgetTrace()
   log.releaseBelow(log.nextLsn)
   await settle()
-  const rename = w.disk.trace.findIndex((line) => line.startsWith('rename'))
+  const rename = w.disk.trace.findIndex(({ kind }) => kind === 'rename')
   assert.ok(rename > 0)
-  assert.ok(w.disk.trace.slice(0, rename).some((line) => line.startsWith('write')))
-  w.disk.kill()
-  const found = await recoverLog(w.disk, DIR)
+  assert.ok(w.disk.trace.slice(0, rename).some(({ kind }) => kind === 'write'))
+  w.disk.crash(KILL)
+  const found = await recover(w)
   assert.deepEqual(found.lost, [])
   assert.equal(found.endLsn, log.nextLsn)
 })
@@ -61,8 +61,8 @@ test('what an earlier use left in a file never comes back', async () => {
   await settle()
   log.append(KIND, payloadOf(floor))
   await log.sync()
-  w.disk.kill()
-  const found = await recoverLog(w.disk, DIR)
+  w.disk.crash(KILL)
+  const found = await recover(w)
   assert.deepEqual(found.lost, [])
   assert.equal(found.endLsn, floor + 1)
   for (const [lsn, payload] of await recordsOf(found)) assert.deepEqual(payload, payloadOf(lsn))
@@ -72,7 +72,7 @@ test('with no space for another file records keep their numbers and wait, and go
   const w = world()
   const log = await openLog(w)
   await settle()
-  w.disk.capacity = 2 * 64 * 1024
+  w.disk.capacityBytes = 2 * 64 * 1024
   await fill(log, 2)
   await settle()
   while (log.hasRoom(1000)) {
@@ -88,7 +88,7 @@ test('with no space for another file records keep their numbers and wait, and go
   await synced
   assert.ok(log.nextLsn === before + 100)
   await log.close()
-  const records = await recordsOf(await recoverLog(w.disk, DIR))
+  const records = await recordsOf(await recover(w))
   for (let lsn = before; lsn < before + 100; lsn++) assert.ok(records.has(lsn))
 })
 
@@ -96,12 +96,12 @@ test('with no space, it is asked for again after a while', async () => {
   const w = world()
   const log = await openLog(w)
   await settle()
-  w.disk.capacity = 2 * 64 * 1024
+  w.disk.capacityBytes = 2 * 64 * 1024
   await fill(log, 2)
   for (let i = 0; i < 300; i++) log.append(KIND, payloadOf(log.nextLsn))
   const synced = log.sync()
   await settle()
-  w.disk.capacity = Number.POSITIVE_INFINITY
+  w.disk.capacityBytes = Number.POSITIVE_INFINITY
   w.clock.advance(5000)
   await synced
   await log.close()
