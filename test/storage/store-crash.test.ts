@@ -7,12 +7,13 @@ import { type Prng, prng } from '../../src/base/prng.ts'
 import { placeBatch } from '../../src/model/batch/header.ts'
 import type { Entry } from '../../src/model/entry.ts'
 import { type TopicId, topicId } from '../../src/model/ids.ts'
+import { type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import { openLogStore } from '../../src/storage/log-store.ts'
 import { keyText } from '../../src/storage/segment-keys.ts'
 import type { LogStore, SegmentKey, SegmentLog } from '../../src/storage/types.ts'
 import { batchOf, plain, scanAll } from './segment/rig.ts'
-import { type CrashDisk, crashDisk } from './support/crash-disk.ts'
-import { keptLog, type ManualClock, manualClock, seededRandom, settle } from './support/ports.ts'
+import { keptLog, type ManualClock, manualClock, seededRandom } from './support/ports.ts'
+import { CUT, KILL, settleWhileAlive, untilCrash } from './support/until-crash.ts'
 
 const KEPT = topicId('11'.repeat(16))
 const OTHER = topicId('22'.repeat(16))
@@ -28,7 +29,7 @@ interface TrueSegment {
 }
 
 class World {
-  readonly disk: CrashDisk = crashDisk()
+  readonly disk: SimDisk
   /** Of the process that runs: with a process its timers die. */
   clock: ManualClock = manualClock()
   readonly topics = new Map<TopicId, string>([
@@ -39,10 +40,17 @@ class World {
   readonly segments = new Map<string, TrueSegment>()
   readonly failures: Error[] = []
   boots = 0
+  /** Of the process that runs. */
+  private settle: () => Promise<void> = async () => undefined
+
+  constructor(seed: number) {
+    this.disk = simDisk({ seed })
+  }
 
   open(): Promise<LogStore> {
     this.boots++
     this.clock = manualClock()
+    this.settle = settleWhileAlive(this.disk)
     return openLogStore({
       disk: this.disk.mount(),
       clock: this.clock,
@@ -157,7 +165,7 @@ class World {
         this.append(open[chance.below(open.length)] ?? kept, chance)
       }
       store.commit()
-      if (chance.below(2) === 0) await settle()
+      if (chance.below(2) === 0) await this.settle()
       if (chance.below(4) === 0) this.clock.advance(60)
       if (step === 12) await this.seal(store, other, chance, open)
       if (step === 18 && doomed !== undefined) {
@@ -176,7 +184,7 @@ class World {
     chance: Prng,
     open: unknown[],
   ): Promise<void> {
-    await settle()
+    await this.settle()
     const end = segment.log.highWatermark
     for (let i = 0; i < 3; i++) this.append(segment, chance)
     store.commit()
@@ -190,35 +198,24 @@ class World {
   }
 }
 
-async function run(world: World, seed: number, note: string): Promise<boolean> {
-  try {
-    await world.work(await world.reopen(note), prng(seed))
-    return !world.disk.crashed
-  } catch (error) {
-    if (!world.disk.crashed) throw error
-    return false
-  }
-}
-
-function crash(world: World, chance: Prng): void {
-  // Kill, power cut, or a kill and a power cut before anything was synced again.
-  if (chance.below(3) === 0) world.disk.kill()
-  else world.disk.cutPower(chance)
+/** True when it came to its end; the disk has crashed either way, by kill or power cut. */
+async function live(world: World, work: number, at: number, chance: Prng): Promise<boolean> {
+  // A kill may be followed by a power cut before anything was synced again.
+  const crash = chance.below(3) === 0 ? KILL : CUT
+  const ended = await untilCrash(world.disk, at, crash, async () => {
+    await world.work(await world.reopen(`crash at ${at}`), prng(work))
+    return true
+  })
+  return ended === true
 }
 
 test('a crash at every operation, in recovery again and again, loses nothing that was durable and brings nothing back', async () => {
   for (let at = 1; ; at++) {
     const chance = prng(at)
-    const world = new World()
-    world.disk.crashAt = at
-    if (await run(world, 5, `operation ${at}`)) break
-    await settle()
-    crash(world, chance)
+    const world = new World(at)
+    if (await live(world, 5, at, chance)) break
     for (let again = 0; again < 2; again++) {
-      world.disk.crashAt = world.disk.operations + 1 + chance.below(60)
-      await run(world, 6 + again, `operation ${at}, crash ${again}`)
-      await settle()
-      crash(world, chance)
+      await live(world, 6 + again, world.disk.operations + 1 + chance.below(60), chance)
     }
     await (await world.reopen(`operation ${at}, end`)).close()
   }
@@ -227,19 +224,17 @@ test('a crash at every operation, in recovery again and again, loses nothing tha
 test('many lives that end anywhere, each with other work, add up to one history', async () => {
   for (let seed = 1; seed <= 60; seed++) {
     const chance = prng(seed)
-    const world = new World()
+    const world = new World(seed)
     for (let life = 0; life < 6; life++) {
-      world.disk.crashAt = world.disk.operations + 1 + chance.below(life % 2 === 0 ? 400 : 90)
-      await run(world, seed * 100 + life, `seed ${seed}, life ${life}`)
-      await settle()
-      crash(world, chance)
+      const at = world.disk.operations + 1 + chance.below(life % 2 === 0 ? 400 : 90)
+      await live(world, seed * 100 + life, at, chance)
     }
     await (await world.reopen(`seed ${seed}, end`)).close()
   }
 })
 
 test('the WAL stays within its files while segments are idle, sealed or dropped', async () => {
-  const world = new World()
+  const world = new World(1)
   for (let boot = 0; boot < 4; boot++) {
     await world.work(await world.reopen(`boot ${boot}`), prng(boot))
     const files = world.disk.paths().filter((path) => path.startsWith('wal/'))

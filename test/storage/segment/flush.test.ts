@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { topicId } from '../../../src/model/ids.ts'
+import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { CacheBudget, type Evictable } from '../../../src/storage/cache/budget.ts'
-import { crashDisk, fault } from '../support/crash-disk.ts'
 import { settle } from '../support/ports.ts'
 import { appendAll, BASE, KEY, LISTENER, Model, plain, rig, scanAll, until } from './rig.ts'
 
 const OTHER = { ...KEY, range: 1 }
 
 test('an empty segment has no file; the first flush makes it and syncs its directories', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const segment = r.engine.create(KEY, LISTENER)
   await r.engine.flush()
   assert.deepEqual(disk.paths(), [])
@@ -18,13 +18,14 @@ test('an empty segment has no file; the first flush makes it and syncs its direc
   await r.engine.flush()
   assert.deepEqual(disk.paths(), [`${BASE}.index`, `${BASE}.log`])
   for (const dir of ['.', 'topics', `topics/t-${KEY.topicId}`, `topics/t-${KEY.topicId}/range-0`]) {
-    assert.ok(disk.trace.includes(`syncdir ${dir}`), `${dir} is synced`)
+    const synced = disk.trace.some(({ kind, path }) => kind === 'syncDir' && path === dir)
+    assert.ok(synced, `${dir} is synced`)
   }
   await r.engine.close()
 })
 
 test('what is above the high watermark is not written, and holds the WAL', async () => {
-  const r = rig(crashDisk())
+  const r = rig(simDisk().mount())
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   for (let i = 0; i < 10; i++) segment.append(model.make(0, 2000))
@@ -39,8 +40,8 @@ test('what is above the high watermark is not written, and holds the WAL', async
 })
 
 test('a full block is written without being asked for, an old entry after its time', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   appendAll(r, segment, [model.make(0, 300)])
@@ -61,7 +62,7 @@ test('a full block is written without being asked for, an old entry after its ti
 })
 
 test('a WAL with too many files has the segments of its oldest file flushed, however little they hold', async () => {
-  const r = rig(crashDisk(), { flushAgeMs: 1_000_000 })
+  const r = rig(simDisk().mount(), { flushAgeMs: 1_000_000 })
   const idle = r.engine.create(KEY, LISTENER)
   const busy = r.engine.create(OTHER, LISTENER)
   appendAll(r, idle, [new Model().make(0, 100)])
@@ -74,14 +75,17 @@ test('a WAL with too many files has the segments of its oldest file flushed, how
 })
 
 test('without space the entries stay readable, other segments go on, and writing resumes by itself', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const poor = r.engine.create(KEY, LISTENER)
   const rich = r.engine.create(OTHER, LISTENER)
   const model = new Model()
-  disk.hook = (operation, path) => {
-    if (operation === 'write' && path === `${BASE}.log`) throw fault('full')
-  }
+  const heal = disk.fail({
+    operation: 'write',
+    path: `${BASE}.log`,
+    fault: 'full',
+    times: Number.POSITIVE_INFINITY,
+  })
   appendAll(
     r,
     poor,
@@ -95,7 +99,7 @@ test('without space the entries stay readable, other segments go on, and writing
   await assert.rejects(r.engine.flush(), { code: 'STORAGE_FULL', retriable: true })
   assert.ok(disk.paths().some((path) => path.includes('range-1')))
   assert.deepEqual(plain(poor.readCached(0, 0, 1 << 20)), plain(model.entries))
-  disk.hook = () => {}
+  heal()
   for (let i = 0; i < 10; i++) {
     r.clock.advance(1000)
     await settle()
@@ -107,13 +111,15 @@ test('without space the entries stay readable, other segments go on, and writing
 })
 
 test('a failed sync is final: nothing is released, nothing is tried again', async () => {
-  for (const operation of ['sync', 'syncdir']) {
-    const disk = crashDisk()
-    const r = rig(disk)
+  for (const operation of ['sync', 'syncDir'] as const) {
+    const disk = simDisk({ trace: true })
+    const r = rig(disk.mount())
     const segment = r.engine.create(KEY, LISTENER)
-    disk.hook = (done) => {
-      if (done === operation) throw fault(operation === 'sync' ? 'full' : 'io')
-    }
+    disk.fail({
+      operation,
+      fault: operation === 'sync' ? 'full' : 'io',
+      times: Number.POSITIVE_INFINITY,
+    })
     appendAll(r, segment, [new Model().make(0, 100)])
     await assert.rejects(r.engine.flush(), { code: 'DISK_FAILED' })
     assert.equal(r.failures.length, 1)
@@ -127,29 +133,29 @@ test('a failed sync is final: nothing is released, nothing is tried again', asyn
 })
 
 test('a file that hangs does not keep the others from being written', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const stuck = r.engine.create(KEY, LISTENER)
   const others = Array.from({ length: 5 }, (_, i) =>
     r.engine.create({ ...KEY, topicId: topicId(`${i}`.padStart(32, '0')) }, LISTENER),
   )
   let free = (): void => {}
-  disk.hook = (operation, path) =>
-    operation === 'write' && path === `${BASE}.log`
+  disk.before = ({ kind, path }) =>
+    kind === 'write' && path === `${BASE}.log`
       ? new Promise<void>((resolve) => (free = resolve))
       : undefined
   for (const segment of [stuck, ...others]) appendAll(r, segment, [new Model().make(0, 100)])
   const flushed = r.engine.flush()
-  await until(() => disk.trace.filter((line) => line.startsWith('sync ')).length === 5)
-  disk.hook = () => {}
+  await until(() => disk.trace.filter(({ kind }) => kind === 'sync').length === 5)
+  disk.before = undefined
   free()
   await flushed
   await r.engine.close()
 })
 
 test('a segment that is dropped lets go of memory and WAL, in the middle of a write too', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   appendAll(
@@ -165,8 +171,8 @@ test('a segment that is dropped lets go of memory and WAL, in the middle of a wr
 })
 
 test('a seal drops what is above it, writes the rest and lets the WAL go', async () => {
-  const disk = crashDisk()
-  const r = rig(disk)
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   for (let i = 0; i < 10; i++) segment.append(model.make(i % 2, 100))

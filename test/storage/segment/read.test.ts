@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { crashDisk } from '../support/crash-disk.ts'
+import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { settle } from '../support/ports.ts'
 import {
   appendAll,
@@ -92,7 +92,11 @@ test('whatever is appended, committed, flushed and evicted: reads give what the 
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 80 }), async (steps) => {
       // A cache that holds hardly more than what is unflushed: most reads come from the file.
-      const r = rig(crashDisk(), { cacheBytes: 3000, unflushedBytesMax: 2000, blockBytes: 1500 })
+      const r = rig(simDisk().mount(), {
+        cacheBytes: 3000,
+        unflushedBytesMax: 2000,
+        blockBytes: 1500,
+      })
       const segment = r.engine.create(KEY, LISTENER)
       const model = new Model()
       for (const s of steps) {
@@ -155,7 +159,8 @@ test('whatever is appended, committed, flushed and evicted: reads give what the 
 })
 
 test('an index that is missing, cut short, overwritten or of another time gives the same reads', async () => {
-  const disk = crashDisk()
+  const sim = simDisk({ trace: true })
+  const disk = sim.mount()
   const first = rig(disk)
   const model = new Model()
   const segment = first.engine.create(KEY, LISTENER)
@@ -168,7 +173,7 @@ test('an index that is missing, cut short, overwritten or of another time gives 
     await first.engine.flush()
   }
   await first.engine.close()
-  const good = disk.bytesOf(`${BASE}.index`).slice()
+  const good = sim.bytesOf(`${BASE}.index`).slice()
   assert.ok(good.length > 0)
   const spoil: ((bytes: Uint8Array) => Uint8Array | undefined)[] = [
     () => undefined,
@@ -197,14 +202,14 @@ test('an index that is missing, cut short, overwritten or of another time gives 
       )
     }
     // What was rebuilt is what was written.
-    assert.deepEqual(Buffer.from(disk.bytesOf(`${BASE}.index`)), Buffer.from(good))
+    assert.deepEqual(Buffer.from(sim.bytesOf(`${BASE}.index`)), Buffer.from(good))
     await again.engine.close()
   }
 })
 
 for (const perFlush of [64, 640, 6400]) {
   test(`one partition of 64, flushed every ${perFlush} entries: at most 4x its bytes are read`, async () => {
-    const disk = countReads(crashDisk())
+    const disk = countReads(simDisk().mount())
     const big = { cacheBytes: 1 << 24, unflushedBytesMax: 1 << 23, blockBytes: 1 << 20 }
     const first = rig(disk, big)
     const model = new Model()
@@ -238,18 +243,19 @@ for (const perFlush of [64, 640, 6400]) {
 }
 
 test('memory keeps its budget, and nothing leaves it before it is in the file', async () => {
-  const disk = crashDisk()
+  const sim = simDisk({ trace: true })
+  const disk = sim.mount()
   const r = rig(disk, { cacheBytes: 40_000, unflushedBytesMax: 30_000, blockBytes: 2000 })
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   let stuck: (() => void) | undefined
-  disk.hook = (operation) =>
-    operation === 'write' ? new Promise<void>((resolve) => (stuck = resolve)) : undefined
+  sim.before = ({ kind }) =>
+    kind === 'write' ? new Promise<void>((resolve) => (stuck = resolve)) : undefined
   for (let i = 0; i < 40; i++) appendAll(r, segment, [model.make(i % 3, 400)])
   await until(() => stuck !== undefined)
   assert.ok(r.engine.unflushedBytes >= 40 * 400)
   assert.equal(segment.readCached(0, 0, 1)?.length, 1, 'unflushed entries are in memory')
-  disk.hook = () => {}
+  sim.before = undefined
   stuck?.()
   await r.engine.flush()
   assert.equal(r.engine.unflushedBytes, 0)
@@ -266,23 +272,25 @@ test('memory keeps its budget, and nothing leaves it before it is in the file', 
 })
 
 test('a reader of the tail touches no disk', async () => {
-  const disk = crashDisk()
+  const sim = simDisk({ trace: true })
+  const disk = sim.mount()
   const r = rig(disk)
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()
   for (let i = 0; i < 50; i++) {
     appendAll(r, segment, [model.make(0, 300)])
     await settle()
-    const reads = disk.trace.filter((line) => line.startsWith('read')).length
+    const reads = sim.trace.filter(({ kind }) => kind === 'read').length
     const got = await segment.read(0, i, 10_000)
     assert.equal(got.length, 1)
-    assert.equal(disk.trace.filter((line) => line.startsWith('read')).length, reads)
+    assert.equal(sim.trace.filter(({ kind }) => kind === 'read').length, reads)
   }
   await r.engine.close()
 })
 
 test('a recovered tail above the high watermark is in the file and is not served', async () => {
-  const disk = crashDisk()
+  const sim = simDisk({ trace: true })
+  const disk = sim.mount()
   const first = rig(disk)
   const model = new Model()
   appendAll(
@@ -307,7 +315,8 @@ test('a recovered tail above the high watermark is in the file and is not served
 })
 
 test('many readers of one partition at once, each at its own pace, see all of it', async () => {
-  const disk = crashDisk()
+  const sim = simDisk({ trace: true })
+  const disk = sim.mount()
   const r = rig(disk, { cacheBytes: 40_000, unflushedBytesMax: 30_000 })
   const segment = r.engine.create(KEY, LISTENER)
   const model = new Model()

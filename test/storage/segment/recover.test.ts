@@ -6,10 +6,11 @@ import fc from 'fast-check'
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
 import type { Entry } from '../../../src/model/entry.ts'
+import type { Disk } from '../../../src/ports/disk.ts'
+import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { inspectSegment } from '../../../src/storage/segment/inspect.ts'
 import type { StoredSegment } from '../../../src/storage/segment/types.ts'
-import { type CrashDisk, crashDisk } from '../support/crash-disk.ts'
-import { settle } from '../support/ports.ts'
+import { CUT, KILL, settleWhileAlive, untilCrash } from '../support/until-crash.ts'
 import { appendAll, BASE, KEY, LISTENER, Model, plain, type Rig, rig, scanAll } from './rig.ts'
 
 const LOG = `${BASE}.log`
@@ -34,26 +35,28 @@ test('crashed at any operation, by kill or power cut, and again while recovering
       fc.boolean(),
       fc.integer(),
       async (crashAt, crashAgain, power, seed) => {
-        const disk = crashDisk()
+        const sim = simDisk({ seed })
+        const crash = power ? CUT : KILL
         const chance = prng(seed)
-        const r = rig(disk, { blockBytes: 1000 })
+        const r = rig(sim.mount(), { blockBytes: 1000 })
         const model = new Model()
-        disk.crashAt = crashAt
-        const segment = r.engine.create(KEY, LISTENER)
-        for (let round = 0; round < 8 && r.failures.length === 0; round++) {
-          const some = Array.from({ length: 1 + chance.below(8) }, () =>
-            model.make(chance.below(3), 61 + chance.below(500)),
-          )
-          appendAll(r, segment, some)
-          if (chance.below(2) === 0) await r.engine.flush().catch(() => undefined)
-          else await settle()
-        }
+        await untilCrash(sim, crashAt, crash, async () => {
+          const settle = settleWhileAlive(sim)
+          const segment = r.engine.create(KEY, LISTENER)
+          for (let round = 0; round < 8; round++) {
+            const some = Array.from({ length: 1 + chance.below(8) }, () =>
+              model.make(chance.below(3), 61 + chance.below(500)),
+            )
+            appendAll(r, segment, some)
+            if (chance.below(2) === 0) await r.engine.flush()
+            else await settle()
+          }
+        })
         const wal = inWal(r)
-        const down = (): void => (power ? disk.cutPower(chance) : disk.kill())
-        down()
-        disk.crashAt = disk.operations + crashAgain
-        await recover(rig(disk), wal).catch(() => undefined)
-        down()
+        await untilCrash(sim, sim.operations + crashAgain, crash, () =>
+          recover(rig(sim.mount()), wal),
+        )
+        const disk = sim.mount()
         const again = await recover(rig(disk), wal)
         assert.equal(again.damage, undefined)
         assert.deepEqual(plain(await scanAll(again)), plain(model.entries))
@@ -72,7 +75,7 @@ test('crashed at any operation, by kill or power cut, and again while recovering
   )
 })
 
-async function written(disk: CrashDisk, blocks: number): Promise<Model> {
+async function written(disk: Disk, blocks: number): Promise<Model> {
   const r = rig(disk)
   const model = new Model()
   const segment = r.engine.create(KEY, LISTENER)
@@ -88,15 +91,16 @@ async function written(disk: CrashDisk, blocks: number): Promise<Model> {
   return model
 }
 
-async function cutTo(disk: CrashDisk, path: string, length: number): Promise<void> {
+async function cutTo(disk: Disk, path: string, length: number): Promise<void> {
   const file = await disk.open(path, { mode: 'write' })
   await file.truncate(length)
 }
 
 test('the last block, not yet synced, may end at any byte: the WAL fills it up again', async () => {
-  const disk = crashDisk()
+  const sim = simDisk()
+  const disk = sim.mount()
   const model = await written(disk, 2)
-  const whole = disk.bytesOf(LOG).slice()
+  const whole = sim.bytesOf(LOG).slice()
   const before = await inspectSegment(disk, LOG, { digest: true })
   assert.ok('blocks' in before)
   const last = before.blocks[1]
@@ -108,15 +112,16 @@ test('the last block, not yet synced, may end at any byte: the WAL fills it up a
     const r = rig(disk)
     const segment = await recover(r, model.entries.slice(last.firstEntry))
     assert.equal(segment.damage, undefined)
-    assert.deepEqual(Buffer.from(disk.bytesOf(LOG)), Buffer.from(whole))
+    assert.deepEqual(Buffer.from(sim.bytesOf(LOG)), Buffer.from(whole))
     await r.engine.close()
   }
 })
 
 test('a synced block that is cut short is damage, and is said to be', async () => {
-  const disk = crashDisk()
+  const sim = simDisk()
+  const disk = sim.mount()
   const model = await written(disk, 2)
-  await cutTo(disk, LOG, disk.bytesOf(LOG).length - 1)
+  await cutTo(disk, LOG, sim.bytesOf(LOG).length - 1)
   const segment = await recover(rig(disk), [])
   assert.match(String(segment.damage), /damaged at byte/)
   assert.equal(segment.readCached(0, 0, 1), undefined)
@@ -125,19 +130,21 @@ test('a synced block that is cut short is damage, and is said to be', async () =
 })
 
 test('a gap between file and WAL is damage', async () => {
-  const disk = crashDisk()
+  const sim = simDisk()
+  const disk = sim.mount()
   const model = await written(disk, 1)
   const later = { ...model.make(0, 100), entryNumber: 9 }
   assert.match(String((await recover(rig(disk), [later])).damage), /lost/)
 })
 
 test('a bit flipped anywhere: the right entries or an error, never wrong ones', async () => {
-  const disk = crashDisk()
+  const sim = simDisk()
+  const disk = sim.mount()
   const model = await written(disk, 2)
-  const size = disk.bytesOf(LOG).length
+  const size = sim.bytesOf(LOG).length
   for (let byte = 0; byte < size; byte += byte > 64 && byte < 4090 ? 61 : 1) {
     const bit = byte % 8
-    disk.flipBit(LOG, byte, bit)
+    sim.flipBit(LOG, byte, bit)
     const r = rig(disk)
     const segment = await r.engine.open(KEY, { topicName: 't', walFirst: undefined })
     segment.advance(segment.end)
@@ -157,15 +164,16 @@ test('a bit flipped anywhere: the right entries or an error, never wrong ones', 
     // What the header page says the blocks say as well.
     assert.ok(refused || segment.end === model.entries.length, `byte ${byte}`)
     await r.engine.close()
-    disk.flipBit(LOG, byte, bit)
+    sim.flipBit(LOG, byte, bit)
   }
 })
 
 test('a bad entry marks the segment, and the message says where', async () => {
-  const disk = crashDisk()
+  const sim = simDisk()
+  const disk = sim.mount()
   await written(disk, 1)
-  const bytes = disk.bytesOf(LOG)
-  disk.flipBit(LOG, bytes.length - 1, 3)
+  const bytes = sim.bytesOf(LOG)
+  sim.flipBit(LOG, bytes.length - 1, 3)
   const r = rig(disk)
   const segment = await r.engine.open(KEY, { topicName: 't', walFirst: undefined })
   segment.advance(segment.end)
@@ -178,18 +186,19 @@ test('a bad entry marks the segment, and the message says where', async () => {
 })
 
 test('a segment is cut at every entry, crashed at every operation of it, and ends exactly there', async () => {
+  const first = simDisk()
+  const model = await written(first.mount(), 2)
+  const image = first.snapshot()
   for (let end = 0; end <= 12; end++) {
     for (let crash = 1; ; crash++) {
-      const disk = crashDisk()
-      const model = await written(disk, 2)
-      let segment = await recover(rig(disk), [])
-      disk.crashAt = disk.operations + crash
-      let whole = true
-      await segment.cut(end).catch(() => {
-        whole = false
+      const sim = simDisk({ seed: end * 100 + crash, image })
+      let segment = await recover(rig(sim.mount()), [])
+      const cut = await untilCrash(sim, sim.operations + crash, CUT, async () => {
+        await segment.cut(end)
+        return true
       })
-      disk.cutPower(prng(end * 100 + crash))
-      const r = rig(disk)
+      const whole = cut === true
+      const r = rig(sim.mount())
       segment = await recover(r, [])
       assert.equal(segment.damage, undefined)
       assert.ok(whole ? segment.end === end : segment.end === end || segment.end === 12)
@@ -216,7 +225,8 @@ test('the digest of a segment does not depend on how its entries were grouped in
   const model = new Model()
   const entries = Array.from({ length: 60 }, (_, i) => model.make((i * 5) % 7, 61 + i))
   for (const perFlush of [1, 7, 60]) {
-    const disk = crashDisk()
+    const sim = simDisk()
+    const disk = sim.mount()
     const r = rig(disk)
     const segment = r.engine.create(KEY, LISTENER)
     for (let i = 0; i < 60; i += perFlush) {
