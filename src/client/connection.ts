@@ -7,7 +7,7 @@
 //
 // A call is tried once here; who may try again, and when, is decided above. What matters for that is told with every
 // failure: `maybeArrived` is false when not one byte of the request was written. All calls written in one turn leave in one
-// system call (ports/streams.ts). Time-outs are kept by one timer at the earliest deadline, not by one per call.
+// system call (ports/streams.ts). Who waits for what until when is kept beside this, in calls.ts.
 
 import { putU32 } from '../base/bytes.ts'
 import { EastGuardError } from '../base/errors.ts'
@@ -21,15 +21,9 @@ import { type HelloResponse, hello } from '../wire/native/hello.ts'
 import type { Message } from '../wire/native/message.ts'
 import { OPERATION, VERSION_MAX, VERSION_MIN } from '../wire/native/operations.ts'
 import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
+import { type Call, Calls, HELLO_REQUEST_ID, type Reply } from './calls.ts'
 import type { ClientPorts } from './ports.ts'
 import { aborted, Backoff } from './timing.ts'
-
-/** What becomes of one request: exactly one of the two is called, once. */
-export interface Reply {
-  /** The response, header included: its decoder throws when it is an error. */
-  answered(payload: Uint8Array): void
-  failed(error: EastGuardError, maybeArrived: boolean): void
-}
 
 /** What comes of a stream after its opening was answered: any number of `pushed`, then at most one `lost`. */
 export interface StreamHandler {
@@ -49,21 +43,8 @@ export interface ClusterIdentity {
   clusterId: string | undefined
 }
 
-interface Call {
-  readonly requestId: number
-  readonly frame: readonly Uint8Array[]
-  readonly reply: Reply
-  readonly deadlineMs: number
-  readonly onWritten: (() => void) | undefined
-  written: boolean
-}
-
 /** Calls that wait for the connection or for room on it. */
 const WAITING_MAX = 2 * REQUESTS_IN_FLIGHT_MAX
-/** Deadlines are looked at no more often than this. */
-const SWEEP_MS_LEAST = 5
-const HELLO_REQUEST_ID = 0
-const FIRST_REQUEST_ID = 1
 /** Where a frame has its request id: behind length, operation and version. */
 const REQUEST_ID_AT = 6
 
@@ -77,9 +58,7 @@ export class BrokerConnection {
   private readonly backoff: Backoff
   private state: 'idle' | 'pausing' | 'opening' | 'ready' | 'closed' = 'idle'
   private stream: Stream | undefined
-  private nextRequestId = FIRST_REQUEST_ID
-  /** Every call without an outcome, written or not. */
-  private readonly calls = new Map<number, Call>()
+  private readonly calls: Calls
   private readonly waiting = new Fifo<Call>(WAITING_MAX)
   private readonly streams = new Map<number, StreamHandler>()
   private written = 0
@@ -87,8 +66,6 @@ export class BrokerConnection {
   private choked = false
   private notBeforeMs = 0
   private pauseTimer: Timer | undefined
-  private sweepTimer: Timer | undefined
-  private sweepAtMs = Infinity
   private readonly opening = new AbortController()
 
   constructor(
@@ -101,6 +78,7 @@ export class BrokerConnection {
     this.ports = ports
     this.settings = settings
     this.cluster = cluster
+    this.calls = new Calls(ports.clock, (late) => this.late(late))
     this.backoff = new Backoff(ports.random, settings.backoffMs, settings.backoffMaxMs)
   }
 
@@ -122,8 +100,7 @@ export class BrokerConnection {
     reply: Reply,
     onWritten?: () => void,
   ): number {
-    const requestId = this.nextRequestId
-    this.nextRequestId = requestId === 0xffff_ffff ? FIRST_REQUEST_ID : requestId + 1
+    const requestId = this.calls.nextRequestId()
     const deadlineMs = this.ports.clock.monotonic() + timeoutMs
     putU32(frame[0] as Uint8Array, REQUEST_ID_AT, requestId)
     const call: Call = { requestId, frame, reply, deadlineMs, onWritten, written: false }
@@ -131,11 +108,10 @@ export class BrokerConnection {
       reply.failed(closed(this.name), false)
       return requestId
     }
-    this.calls.set(requestId, call)
-    this.sweepBy(deadlineMs)
+    this.calls.add(call)
     if (this.state === 'ready' && this.waiting.size === 0 && this.hasRoom()) this.write(call)
     else if (!this.waiting.push(call)) {
-      this.calls.delete(requestId)
+      this.calls.take(requestId)
       const message = `${this.waiting.limit} requests wait for ${this.name}`
       reply.failed(new EastGuardError('TOO_MANY_REQUESTS', message), false)
     } else if (this.state === 'idle') this.openSoon()
@@ -201,11 +177,15 @@ export class BrokerConnection {
 
   /** The outcome of a call no longer matters; it may still happen. */
   forget(requestId: number): void {
-    const call = this.calls.get(requestId)
-    if (call === undefined) return
-    this.calls.delete(requestId)
-    if (call.written) this.written--
-    this.stopSweepingWhenIdle()
+    if (this.calls.take(requestId)?.written === true) this.written--
+  }
+
+  private late(calls: readonly Call[]): void {
+    for (const call of calls) if (call.written) this.written--
+    for (const call of calls) {
+      const message = `${this.name} did not answer in time`
+      call.reply.failed(new EastGuardError('TIMEOUT', message), call.written)
+    }
   }
 
   /** Closes now; whatever waits fails with CLOSED. */
@@ -233,8 +213,7 @@ export class BrokerConnection {
       this.written++
       return
     }
-    this.calls.delete(call.requestId)
-    this.stopSweepingWhenIdle()
+    this.calls.take(call.requestId)
     call.onWritten()
   }
 
@@ -313,8 +292,7 @@ export class BrokerConnection {
       onWritten: undefined,
       written: false,
     }
-    this.calls.set(requestId, call)
-    this.sweepBy(deadlineMs)
+    this.calls.add(call)
     this.write(call)
   }
 
@@ -352,11 +330,9 @@ export class BrokerConnection {
       this.streams.get(requestId)?.pushed(frame)
       return
     }
-    const call = this.calls.get(requestId)
+    const call = this.calls.take(requestId)
     if (call === undefined) return
-    this.calls.delete(requestId)
     this.written--
-    this.stopSweepingWhenIdle()
     call.reply.answered(frame)
   }
 
@@ -389,48 +365,13 @@ export class BrokerConnection {
   }
 
   private failEverything(error: EastGuardError): void {
-    const calls = [...this.calls.values()]
+    const calls = this.calls.takeAll()
     const streams = [...this.streams.values()]
-    this.calls.clear()
     this.streams.clear()
     while (this.waiting.shift() !== undefined) continue
     this.written = 0
-    this.stopSweepingWhenIdle()
     for (const call of calls) call.reply.failed(error, call.written)
     for (const handler of streams) handler.lost(error)
-  }
-
-  private sweepBy(deadlineMs: number): void {
-    if (deadlineMs >= this.sweepAtMs) return
-    this.sweepTimer?.cancel()
-    this.sweepAtMs = deadlineMs
-    const inMs = Math.max(SWEEP_MS_LEAST, deadlineMs - this.ports.clock.monotonic())
-    this.sweepTimer = this.ports.clock.after(inMs, () => this.sweep())
-  }
-
-  private stopSweepingWhenIdle(): void {
-    if (this.calls.size > 0) return
-    this.sweepTimer?.cancel()
-    this.sweepTimer = undefined
-    this.sweepAtMs = Infinity
-  }
-
-  private sweep(): void {
-    this.sweepTimer = undefined
-    this.sweepAtMs = Infinity
-    const now = this.ports.clock.monotonic()
-    let next = Infinity
-    const late: Call[] = []
-    for (const call of this.calls.values()) {
-      if (call.deadlineMs <= now) late.push(call)
-      else if (call.deadlineMs < next) next = call.deadlineMs
-    }
-    for (const call of late) this.forget(call.requestId)
-    if (next !== Infinity) this.sweepBy(next)
-    for (const call of late) {
-      const message = `${this.name} did not answer in time`
-      call.reply.failed(new EastGuardError('TIMEOUT', message), call.written)
-    }
   }
 }
 
