@@ -5,7 +5,6 @@ import { beginRecordLog } from '../../../src/storage/wal/record-log.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
 import {
   beginOptions,
-  DIR,
   KIND,
   payloadOf,
   recordsOf,

@@ -5,7 +5,7 @@ import { topicId } from '../../../src/model/ids.ts'
 import { decodeSegmentEnd, encodeSegmentEnd } from '../../../src/storage/wal/control.ts'
 import { beginDataWal, type DataWal } from '../../../src/storage/wal/data-wal.ts'
 import { KIND_ENTRY, KIND_SEAL, type WalTarget } from '../../../src/storage/wal/types.ts'
-import { beginOptions, DIR, recover, type World, world } from '../support/logs.ts'
+import { beginOptions, recover, type World, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 
 const TOPIC = topicId('0123456789abcdef0123456789abcdef')

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Operation } from '../../../src/sim/ports/disk-faults.ts'
-import {
-  DIR,
-  KIND,
-  openLog,
-  payloadOf,
-  recordsOf,
-  recover,
-  type World,
-  world,
-} from '../support/logs.ts'
+import { KIND, openLog, payloadOf, recordsOf, recover, type World, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 
 /** Writes of groups: marks are smaller than any of the payloads here. */

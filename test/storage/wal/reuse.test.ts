@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
-import { DIR, KIND, openLog, payloadOf, recordsOf, recover, world } from '../support/logs.ts'
+import { KIND, openLog, payloadOf, recordsOf, recover, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 import { KILL } from '../support/until-crash.ts'
 
