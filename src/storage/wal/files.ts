@@ -77,7 +77,7 @@ export class LogFiles {
   private readonly options: LogFilesOptions
   private open: OpenFile | undefined
   private readonly closed: ClosedFile[] = []
-  private readonly released: IdleFile[] = []
+  private readonly released: IdleFile[]
   /** Files of earlier generations: all that recovery has, until this generation has begun. */
   private held: readonly IdleFile[]
   private readonly spares: IdleFile[]
@@ -92,7 +92,13 @@ export class LogFiles {
   constructor(options: LogFilesOptions, used: readonly IdleFile[], spares: readonly IdleFile[]) {
     this.options = options
     this.held = used
-    this.spares = spares.toSorted((a, b) => a.sequence - b.sequence)
+    // A log that went on in a spare below a used file would leave a gap above itself when that gets its new name, and a
+    // gap is a file that is missing. (A header that a power cut took back makes such a spare.)
+    const usedUpTo = Math.max(0, ...used.map((file) => file.sequence))
+    this.spares = spares
+      .filter((file) => file.sequence > usedUpTo)
+      .sort((a, b) => a.sequence - b.sequence)
+    this.released = spares.filter((file) => file.sequence < usedUpTo)
     const all = [...used, ...spares].map((file) => file.sequence)
     this.nextSequence = Math.max(0, ...all) + 1
   }

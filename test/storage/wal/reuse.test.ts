@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fileName } from '../../../src/storage/wal/header.ts'
 import type { RecordLog } from '../../../src/storage/wal/types.ts'
-import { KIND, openLog, payloadOf, recordsOf, recover, world } from '../support/logs.ts'
+import { DIR, KIND, openLog, payloadOf, recordsOf, recover, world } from '../support/logs.ts'
 import { settle } from '../support/ports.ts'
 import { KILL } from '../support/until-crash.ts'
 
@@ -105,4 +106,25 @@ test('with no space, it is asked for again after a while', async () => {
   w.clock.advance(5000)
   await synced
   await log.close()
+})
+
+test('a spare below the newest file gets a new name before it is used, so that no file seems to be missing', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await fill(log, 3)
+  log.releaseBelow(log.nextLsn)
+  await settle()
+  await log.close()
+  const disk = w.disk.mount()
+  const spare = w.disk.paths().at(-1) as string
+  await disk.rename(spare, `${DIR}/${fileName(1)}`)
+  assert.ok((await recover(w)).spares.some(({ sequence }) => sequence === 1))
+  const again = await openLog(w)
+  again.append(KIND, payloadOf(again.nextLsn))
+  await again.sync()
+  await settle()
+  await again.close()
+  const found = await recover(w)
+  assert.deepEqual(found.lost, [])
+  assert.equal(found.endLsn, again.nextLsn)
 })
