@@ -50,7 +50,7 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
 }
 
 /** Key by key, so that one without an effect shows. */
-function settingsOf(config: ResolvedConfig): ServerSettings {
+export function settingsOf(config: ResolvedConfig): ServerSettings {
   return {
     host: config.host,
     advertiseHost: config.advertiseHost,

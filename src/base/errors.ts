@@ -183,6 +183,12 @@ export const ERRORS = {
     meaning: 'what was asked for is damaged on disk',
     hint: 'see the broker log and docs/operate/damage.md',
   },
+  RECORDS_LOST: {
+    number: 62,
+    retriable: false,
+    meaning: 'the records at this offset were lost, and an operator has accepted that',
+    hint: 'go on at the offset that the message names',
+  },
   // Availability and time.
   NOT_READY: {
     number: 80,

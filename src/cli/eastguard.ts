@@ -10,6 +10,7 @@ import { rootCommand, throwErrors } from './grammar.ts'
 import { terminalOutput } from './output.ts'
 import { addConfigCommands } from './server/config-command.ts'
 import { addInspectCommand } from './server/inspect-command.ts'
+import { addRepairCommand } from './server/repair-command.ts'
 import { addServerCommand } from './server/server-command.ts'
 
 async function main(words: readonly string[]): Promise<number> {
@@ -22,6 +23,7 @@ async function main(words: readonly string[]): Promise<number> {
   addServerCommand(program, process.env)
   addConfigCommands(program, () => out, process.env)
   addInspectCommand(program, () => out)
+  addRepairCommand(program, () => out, process.env)
   throwErrors(program)
   try {
     if (words.length === 0) program.outputHelp()

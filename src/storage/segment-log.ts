@@ -306,8 +306,9 @@ export class Segment implements StoredSegment {
   }
 
   markDamaged(what: string): void {
-    if (this.damage !== undefined) return
-    this.damage = what
+    if (this.damage?.includes(what) === true) return
+    const more = this.damage === undefined || what.includes(this.damage)
+    this.damage = more ? what : `${this.damage}; ${what}`
     this.context.env.log.error('a segment is damaged and is not served any more', {
       topic: this.key.topicId,
       range: this.key.range,

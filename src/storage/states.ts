@@ -11,6 +11,10 @@ import type { Catalog, SegmentKey } from './types.ts'
 
 const EXTENSION = '.state'
 
+export function statePath(topicName: string, key: SegmentKey, token: string): string {
+  return `${segmentBase(topicName, key)}.${token}${EXTENSION}`
+}
+
 export class States {
   private readonly disk: Disk
   private readonly catalog: Catalog
@@ -31,14 +35,14 @@ export class States {
   }
 
   async stage(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
-    const path = `${segmentBase(this.nameOf(key), key)}.${token}${EXTENSION}`
+    const path = statePath(this.nameOf(key), key, token)
     await this.makeDurableDir(directoryOf(path))
     await writeChecked(this.disk, path, state)
   }
 
   /** Rejects with DAMAGED when the file is not what was written. */
   load(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
-    return readChecked(this.disk, `${segmentBase(this.nameOf(key), key)}.${token}${EXTENSION}`)
+    return readChecked(this.disk, statePath(this.nameOf(key), key, token))
   }
 
   /**

@@ -5,7 +5,7 @@ import type { Disk } from '../ports/disk.ts'
 import { directoryOf } from './checked-file.ts'
 import { listOrNothing } from './recovery/on-disk.ts'
 
-const TRASH_DIR = 'trash'
+export const TRASH_DIR = 'trash'
 
 export class Trash {
   private readonly disk: Disk

@@ -7,32 +7,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EastGuardError } from '../../src/base/errors.ts'
-import { prng } from '../../src/base/prng.ts'
 import { openOf, segmentsOf } from '../../src/core/metadata/lookup.ts'
-import type { TopicId } from '../../src/model/ids.ts'
 import { type DiskImage, simDisk } from '../../src/sim/ports/disk.ts'
 import { settle } from '../storage/support/ports.ts'
 import {
+  fill,
   makeTopic,
   openStored,
-  plainBatch,
-  produce,
   type ReadBatch,
   type ReadPartition,
   readAll,
   type StoredBroker,
+  type Truth,
+  truthOf,
 } from './support/stored-broker.ts'
 
 const ALL: boolean = process.env['EASTGUARD_FLIP_ALL'] === '1'
 /** A byte among zeros counts 1, others 8; a position is taken whenever so much has come together. */
 const STRIDE = 120
-
-interface Truth {
-  readonly topicId: TopicId
-  readonly name: string
-  /** By partition. */
-  readonly batches: readonly (readonly ReadBatch[])[]
-}
 
 interface Written {
   readonly image: DiskImage
@@ -66,35 +58,6 @@ async function written(): Promise<Written> {
     for (const range of active) open.add(`${name} ${openOf(range)?.segment}`)
   }
   return { image: sim.snapshot(), truth, open }
-}
-
-async function fill(
-  running: StoredBroker,
-  topicId: TopicId,
-  partitions: number,
-  batches: number,
-): Promise<void> {
-  const chance = prng(batches)
-  for (let i = 0; i < batches; i++) {
-    const batch = plainBatch(75 + chance.below(60), 1 + (i % 2), 1000 + i, i + 1)
-    await produce(running, topicId, chance.below(partitions), batch)
-  }
-}
-
-async function truthOf(
-  running: StoredBroker,
-  name: string,
-  topicId: TopicId,
-  partitions: number,
-): Promise<Truth> {
-  const batches: (readonly ReadBatch[])[] = []
-  for (let p = 0; p < partitions; p++) {
-    const read = await readAll(running, topicId, p)
-    assert.equal(read.error, undefined)
-    assert.ok(read.batches.length > 0)
-    batches.push(read.batches)
-  }
-  return { topicId, name, batches }
 }
 
 /** Whole directories may be refused for these only; damage elsewhere costs no more than its segment. */

@@ -43,11 +43,12 @@ interface Proposal {
 
 /** Replays what the journal holds. Throws DAMAGED when that cannot be understood. */
 export function openJournaledLog(options: JournaledLogOptions): MetadataLog {
-  return new JournaledLog(options, recoveredState(options.journal))
+  return new JournaledLog(options, stateOf(options.journal.recovered))
 }
 
-function recoveredState(journal: Journal): MetadataState {
-  const found = journal.recovered.get(SHARD)
+/** The state that a journal holds. Throws DAMAGED. */
+export function stateOf(recovered: Journal['recovered']): MetadataState {
+  const found = recovered.get(SHARD)
   try {
     const state = found?.snapshot === undefined ? emptyState() : decodeSnapshot(found.snapshot)
     for (const { position, bytes } of found?.records ?? []) {

@@ -7,6 +7,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import { segmentAt } from '../../core/metadata/lookup.ts'
+import { isHole } from '../../model/batch/hole.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { LogStore, SegmentLog } from '../../storage/types.ts'
 import type { RangeLeader } from '../range/leader.ts'
@@ -104,12 +105,31 @@ export class Cursor {
         if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
         throw error
       })
-    if (entries.length > 0) return entries
+    if (entries.length > 0) return this.withoutHoles(entries)
     if (log !== this.log) return this.next(maxBytes)
     const next = this.locate()
     if (next === log) throw this.missing(log)
     this.log = next
     return this.next(maxBytes)
+  }
+
+  /** What lies before the first hole; in a hole, where it ends. */
+  private withoutHoles(entries: readonly Entry[]): readonly Entry[] {
+    const hole = entries.findIndex(({ batch, recordCount }) => recordCount > 0 && isHole(batch))
+    const some = hole < 0 ? entries : entries.slice(0, hole)
+    // A lost entry whose offsets nobody knows takes none.
+    if (some.length > 0) return some.filter(({ batch }) => !isHole(batch))
+    let nextOffset = this.offset
+    for (const { batch, baseOffset, recordCount } of entries) {
+      if (!isHole(batch)) break
+      nextOffset = baseOffset + recordCount
+    }
+    const { name } = this.runtime.topic
+    throw new EastGuardError(
+      'RECORDS_LOST',
+      `topic ${name}, partition ${this.partition}: offsets ${this.offset} to ${nextOffset - 1} were lost; the next that can be read is ${nextOffset}`,
+      { detail: { nextOffset } },
+    )
   }
 
   private locate(): SegmentLog {

@@ -63,8 +63,40 @@ export interface DataDir {
  * lock file.
  */
 export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
+  return openLocked(options, await takeLock(options.disk))
+}
+
+/** A data directory that is only looked at; nobody else may use it meanwhile. */
+export interface LockedDataDir {
+  /** Goes on as a start does: from here on `DataDir.close` lets another process in. */
+  open(): Promise<DataDir>
+  close(): Promise<void>
+}
+
+/** Rejects as openDataDir does, and with DATA_DIR_UNUSABLE when there is none. Nothing is changed but the lock file. */
+export async function lockDataDir(options: DataDirOptions): Promise<LockedDataDir> {
   const { disk } = options
+  await readExisting(disk)
   const lock = await takeLock(disk)
+  try {
+    await checkParts(options, await readExisting(disk), true)
+  } catch (error) {
+    await lock.release()
+    throw explained(error)
+  }
+  return { open: () => openLocked(options, lock), close: () => lock.release() }
+}
+
+async function readExisting(disk: Disk): Promise<NodeRecord> {
+  const found = await readNodeFile(disk).catch((error: unknown) => {
+    throw explained(error)
+  })
+  if (found !== undefined) return found
+  throw new EastGuardError('DATA_DIR_UNUSABLE', `there is no ${NODE_FILE}: is it a data directory?`)
+}
+
+async function openLocked(options: DataDirOptions, lock: DiskLock): Promise<DataDir> {
+  const { disk } = options
   try {
     const found = await readNodeFile(disk)
     const record = found ?? newRecord(options)

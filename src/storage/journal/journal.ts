@@ -23,7 +23,7 @@ import type { Log } from '../../ports/log.ts'
 import type { Random } from '../../ports/random.ts'
 import { readChecked, writeChecked } from '../checked-file.ts'
 import { beginRecordLog } from '../wal/record-log.ts'
-import { recoverLog } from '../wal/recover.ts'
+import { type RecoveredLog, recoverLog } from '../wal/recover.ts'
 import type { LogIdentity, LogRecovery, RecordLog } from '../wal/types.ts'
 import { listSnapshots, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-file.ts'
 
@@ -51,7 +51,7 @@ interface JournalRecord {
 }
 
 /** What a shard had when the journal was opened. */
-interface RecoveredShard {
+export interface RecoveredShard {
   readonly snapshot: Uint8Array | undefined
   /** In order; all that the snapshot does not cover. */
   readonly records: readonly JournalRecord[]
@@ -90,10 +90,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { disk } = options
   await disk.makeDir(JOURNAL_DIR)
   await disk.syncDir('.')
-  const found = await recoverLog(disk, JOURNAL_DIR)
-  refuseDamage(found)
-  const snapshots = await readSnapshots(disk)
-  const records = await uncovered(disk, found, snapshots)
+  const { found, snapshots, records } = await readAll(disk)
   await carry(disk, records)
   const log = await beginRecordLog(found, {
     ...options,
@@ -102,6 +99,39 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     onRotated: () => {},
   })
   return new LoggedJournal(disk, log, snapshots, records)
+}
+
+/** What every shard has, changing nothing. Rejects as openJournal does. */
+export async function readJournal(disk: Disk): Promise<ReadonlyMap<number, RecoveredShard>> {
+  const { snapshots, records } = await readAll(disk)
+  return shardsOf(snapshots, records)
+}
+
+interface Found {
+  readonly found: RecoveredLog
+  readonly snapshots: ReadonlyMap<number, Snapshot>
+  readonly records: readonly ShardRecord[]
+}
+
+async function readAll(disk: Disk): Promise<Found> {
+  const found = await recoverLog(disk, JOURNAL_DIR)
+  refuseDamage(found)
+  const snapshots = await readSnapshots(disk)
+  return { found, snapshots, records: await uncovered(disk, found, snapshots) }
+}
+
+function shardsOf(
+  snapshots: ReadonlyMap<number, Snapshot>,
+  records: readonly ShardRecord[],
+): ReadonlyMap<number, RecoveredShard> {
+  const shards = new Map<number, { snapshot: Uint8Array | undefined; records: JournalRecord[] }>()
+  for (const [number, { state }] of snapshots) shards.set(number, { snapshot: state, records: [] })
+  for (const record of records) {
+    const shard = shards.get(record.shard) ?? { snapshot: undefined, records: [] }
+    shards.set(record.shard, shard)
+    shard.records.push(record)
+  }
+  return shards
 }
 
 interface Snapshot {
@@ -199,26 +229,16 @@ class LoggedJournal implements Journal {
   ) {
     this.disk = disk
     this.log = log
-    const recovered = new Map<number, { snapshot?: Uint8Array; records: JournalRecord[] }>()
-    for (const [number, { state, position }] of snapshots) {
-      recovered.set(number, { snapshot: state, records: [] })
+    for (const [number, { position }] of snapshots) {
       this.shards.set(number, { covered: position, last: position - 1, bytes: 0 })
       this.next = Math.max(this.next, position)
     }
     for (const record of records) {
-      const shard = recovered.get(record.shard) ?? { records: [] }
-      recovered.set(record.shard, shard)
-      shard.records.push(record)
       this.count(record.shard, record.position, record.bytes.length)
       this.next = Math.max(this.next, record.position + 1)
     }
     this.lsnOffset = log.nextLsn - this.next
-    this.recovered = new Map(
-      [...recovered].map(([number, shard]) => [
-        number,
-        { snapshot: shard.snapshot, records: shard.records },
-      ]),
-    )
+    this.recovered = shardsOf(snapshots, records)
   }
 
   get filesInUse(): number {

@@ -13,7 +13,7 @@ import type { StoredSegment } from '../segment/types.ts'
 import { keyText, parseKeyText } from '../segment-keys.ts'
 import { markDamaged, type RecoveryEnv } from './recover-segments.ts'
 
-export const DAMAGE_FILE = 'damaged'
+const DAMAGE_FILE = 'damaged'
 
 /** Segment key text -> what is wrong. Throws DAMAGED when the list itself cannot be read. */
 export async function readDamage(disk: Disk): Promise<ReadonlyMap<string, string>> {
@@ -26,6 +26,17 @@ export async function readDamage(disk: Disk): Promise<ReadonlyMap<string, string
     const message = `the list of damaged segments cannot be read: ${cause.message}; a segment that is known to be damaged could be served`
     const hint = "'eastguard repair' looks at all segments and says what may be lost"
     throw new EastGuardError('DAMAGED', message, { cause, hint })
+  }
+}
+
+/** True when there is a list and nobody can tell what is on it. */
+export async function unreadableDamage(disk: Disk): Promise<boolean> {
+  try {
+    await readDamage(disk)
+    return false
+  } catch (error) {
+    if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
+    return true
   }
 }
 

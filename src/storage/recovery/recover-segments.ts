@@ -8,13 +8,14 @@
 // Only then may the caller begin a new WAL, which frees the old one. Nothing here changes the old WAL, so a crash at any
 // point leaves all of this to be done again, with the same result: what is in the files by then is skipped.
 //
-// When part of the WAL is lost, the lost records may have been of any segment that can still have had entries in the
-// WAL. A segment that is sealed and whole in its file is not touched by it; every other one is marked, not served.
+// When part of the WAL is lost, and nothing tells what it held (wal-contents.ts), it may have been of any segment that can
+// still have had entries in the WAL. A segment that is sealed and whole in its file is not touched by it; every other one
+// is marked, not served.
 
-import { toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { type Entry, getEnvelope } from '../../model/entry.ts'
-import { topicId } from '../../model/ids.ts'
+import { placeBatch } from '../../model/batch/header.ts'
+import { holeBatch } from '../../model/batch/hole.ts'
+import type { Entry } from '../../model/entry.ts'
 import type { Disk } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import { segmentBase } from '../segment/paths.ts'
@@ -22,27 +23,18 @@ import { addSalvage } from '../segment/salvage.ts'
 import type { SegmentEngine, StoredSegment } from '../segment/types.ts'
 import { keyText, placeOfKey } from '../segment-keys.ts'
 import type { Catalog, SegmentKey } from '../types.ts'
-import { decodeSegmentEnd } from '../wal/control.ts'
-import {
-  KIND_ENTRY,
-  KIND_SEAL,
-  type LogRecord,
-  type LogRecovery,
-  type LostSpan,
-} from '../wal/types.ts'
+import { KIND_ENTRY, type LogRecovery, type LostSpan } from '../wal/types.ts'
 import { listSegments, type SegmentOnDisk } from './on-disk.ts'
+import { entryOf, type WalSegment, walContents } from './wal-contents.ts'
 
 /** Recovered bytes in memory before they are written out. */
 const SETTLE_EVERY_BYTES = 32 * 1024 * 1024
 
-interface WalSegment {
-  readonly key: SegmentKey
-  readonly topicName: string
-  /** Of its entries there: the least number, what follows the greatest, how many. */
-  first: number
-  end: number
-  count: number
-  sealedAt: number | undefined
+const TOUCHED = 'entries of it may be among the lost records of the write-ahead log'
+
+/** Whether a segment that was marked for this reason may miss more than shows. */
+export function mayMissMore(reason: string): boolean {
+  return reason.includes(TOUCHED)
 }
 
 export interface RecoveryEnv {
@@ -56,7 +48,7 @@ export async function recoverSegments(
   env: RecoveryEnv,
   wal: LogRecovery,
 ): Promise<Map<string, StoredSegment>> {
-  const inWal = await firstPass(env.catalog, wal)
+  const { segments: inWal, untold } = await walContents(env.catalog, wal)
   const segments = await openAll(env, await listSegments(env.disk), inWal)
   await secondPass(env, segments, inWal, wal)
   for (const segment of segments.values()) await segment.settle()
@@ -67,7 +59,8 @@ export async function recoverSegments(
       segment.markDamaged(`it was sealed at ${sealedAt} entries, ${segment.end} are left`)
     } else await cut(segment, sealedAt)
   }
-  if (wal.lost.length > 0) markTouched(env, segments, inWal, wal.lost)
+  logLost(env.log, wal.lost)
+  if (untold) markTouched(env, segments, wal.lost)
   markShort(env, segments)
   return segments
 }
@@ -90,61 +83,6 @@ function markShort({ catalog, engine }: RecoveryEnv, segments: Map<string, Store
     if (endEntry === undefined || end >= endEntry) continue
     markDamaged(engine, segments, key, `it was sealed at ${endEntry} entries, ${end} are left`)
   }
-}
-
-/** What of each live topic's segments the WAL holds. Entries of deleted topics are dropped here. */
-async function firstPass(catalog: Catalog, wal: LogRecovery): Promise<Map<string, WalSegment>> {
-  const found = new Map<string, WalSegment>()
-  const note = (key: SegmentKey): WalSegment | undefined => {
-    const text = keyText(key)
-    const known = found.get(text)
-    if (known !== undefined) return known
-    const topicName = catalog.topicName(key.topicId)
-    if (topicName === undefined) return undefined
-    const fresh = {
-      key,
-      topicName,
-      first: Number.POSITIVE_INFINITY,
-      end: 0,
-      count: 0,
-      sealedAt: undefined,
-    }
-    found.set(text, fresh)
-    return fresh
-  }
-  for await (const chunk of wal.replay()) {
-    for (const record of chunk) {
-      if (record.kind === KIND_ENTRY) {
-        const { key, entryNumber } = placeOf(record)
-        const segment = note(key)
-        if (segment === undefined) continue
-        segment.first = Math.min(segment.first, entryNumber)
-        segment.end = Math.max(segment.end, entryNumber + 1)
-        segment.count++
-      } else if (record.kind === KIND_SEAL) {
-        const { key, end } = decodeSegmentEnd(record.payload)
-        const segment = note(key)
-        if (segment !== undefined) segment.sealedAt = end
-      }
-    }
-  }
-  return found
-}
-
-function placeOf(record: LogRecord): { key: SegmentKey; entryNumber: number } {
-  const { place, entry } = decoded(record)
-  const id = topicId(toHex(place.topicIdBytes))
-  const key = { topicId: id, range: place.range, segment: place.segment }
-  return { key, entryNumber: entry.entryNumber }
-}
-
-function decoded(record: LogRecord): NonNullable<ReturnType<typeof getEnvelope>> {
-  const envelope = getEnvelope(record.payload, 0)
-  if (envelope === undefined) {
-    // The record's own checksum held, so this was not made by the disk.
-    throw new EastGuardError('DAMAGED', `the log record ${record.lsn} holds no entry`)
-  }
-  return envelope
 }
 
 async function openAll(
@@ -170,8 +108,8 @@ async function openAll(
 }
 
 async function secondPass(
-  { disk }: RecoveryEnv,
-  segments: ReadonlyMap<string, StoredSegment>,
+  env: RecoveryEnv,
+  segments: Map<string, StoredSegment>,
   inWal: ReadonlyMap<string, WalSegment>,
   wal: LogRecovery,
 ): Promise<void> {
@@ -181,8 +119,8 @@ async function secondPass(
   for await (const chunk of wal.replay()) {
     for (const record of chunk) {
       if (record.kind !== KIND_ENTRY) continue
-      const { entry } = decoded(record)
-      const text = keyText(placeOf(record).key)
+      const { key, entry } = entryOf(record)
+      const text = keyText(key)
       const segment = segments.get(text)
       if (segment === undefined) continue
       if (!segment.recover(entry)) {
@@ -198,10 +136,38 @@ async function secondPass(
     touched.clear()
     bytes = 0
   }
+  strandLost(env, segments, inWal, stranded)
   for (const [text, entries] of stranded) {
     const { key, topicName } = inWal.get(text) as WalSegment
-    await addSalvage(disk, segmentBase(topicName, key), placeOfKey(key), entries)
+    await addSalvage(env.disk, segmentBase(topicName, key), placeOfKey(key), entries)
   }
+}
+
+/** Lost entries that no file has: their segments are marked, and it is kept which they were. */
+function strandLost(
+  { catalog, engine }: RecoveryEnv,
+  segments: Map<string, StoredSegment>,
+  inWal: ReadonlyMap<string, WalSegment>,
+  stranded: Map<string, Entry[]>,
+): void {
+  for (const { key, endEntry } of catalog.segments()) {
+    const text = keyText(key)
+    const inSegment = inWal.get(text)
+    if (inSegment === undefined) continue
+    const end = Math.min(endEntry ?? Infinity, inSegment.sealedAt ?? Infinity)
+    for (const entry of inSegment.lost) {
+      const { entryNumber } = entry
+      if (entryNumber < (segments.get(text)?.end ?? 0) || entryNumber >= end) continue
+      markDamaged(engine, segments, key, `entry ${entryNumber} of segment ${key.segment} is lost`)
+      strand(stranded, text, holeAt(entry, key))
+    }
+  }
+}
+
+function holeAt(entry: Entry, key: SegmentKey): Entry {
+  const batch = holeBatch(entry.recordCount)
+  placeBatch(batch, entry.baseOffset, key.segment)
+  return { ...entry, batch }
 }
 
 /** Behind a gap: its segment cannot take it, and after this recovery the WAL will not have it any more. */
@@ -211,12 +177,7 @@ function strand(stranded: Map<string, Entry[]>, text: string, entry: Entry): voi
   stranded.set(text, entries)
 }
 
-function markTouched(
-  { catalog, log, engine }: RecoveryEnv,
-  segments: Map<string, StoredSegment>,
-  inWal: ReadonlyMap<string, WalSegment>,
-  lost: readonly LostSpan[],
-): void {
+function logLost(log: Log, lost: readonly LostSpan[]): void {
   for (const span of lost) {
     log.error('part of the write-ahead log is lost although it was synced', {
       fromLsn: span.fromLsn,
@@ -224,28 +185,20 @@ function markTouched(
       reason: span.reason,
     })
   }
-  if (explained(inWal, lost)) return
+}
+
+function markTouched(
+  { catalog, engine }: RecoveryEnv,
+  segments: Map<string, StoredSegment>,
+  lost: readonly LostSpan[],
+): void {
   const reasons = lost.map((span) => span.reason).join('; ')
-  const what = `entries of it may be among the lost records of the write-ahead log: ${reasons}`
+  const what = `${TOUCHED}: ${reasons}`
   for (const { key, endEntry } of catalog.segments()) {
     const segment = segments.get(keyText(key))
     if (endEntry !== undefined && (segment?.end ?? 0) >= endEntry) continue
     markDamaged(engine, segments, key, what)
   }
-}
-
-/**
- * True when the gaps in the segments' entry numbers are as many as the lost records: then each lost record is one of those,
- * no other segment is touched, and a segment whose file does not fill its gap has been marked already.
- */
-function explained(inWal: ReadonlyMap<string, WalSegment>, lost: readonly LostSpan[]): boolean {
-  let missing = 0
-  for (const { first, end, count } of inWal.values()) if (count > 0) missing += end - first - count
-  for (const { fromLsn, endLsn } of lost) {
-    if (endLsn === undefined) return false
-    missing -= endLsn - fromLsn
-  }
-  return missing === 0
 }
 
 /** Marks a segment, also one of which nothing is on this disk. */

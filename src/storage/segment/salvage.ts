@@ -3,10 +3,13 @@
 //
 //   <segment>.salvage    entries as everywhere (envelope, batch), in entry order; a checked file
 //
+// An entry that is lost, but for its number and offsets, is there as a hole.
+//
 // An operator's `repair` puts them back into the segment.
 
 import { assert } from '../../base/assert.ts'
 import { concatBytes } from '../../base/bytes.ts'
+import { isHole } from '../../model/batch/hole.ts'
 import { ENVELOPE_BYTES, type Entry, putEnvelope, type SegmentPlace } from '../../model/entry.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
@@ -27,6 +30,7 @@ export async function addSalvage(
   const all = new Map<number, Entry>()
   for (const entry of entries) all.set(entry.entryNumber, entry)
   for (const entry of await readSalvage(disk, base, place).catch(() => [])) {
+    if (all.has(entry.entryNumber) && isHole(entry.batch)) continue
     all.set(entry.entryNumber, entry)
   }
   const parts: Uint8Array[] = []

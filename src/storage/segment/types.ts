@@ -51,7 +51,7 @@ export interface StoredSegment extends SegmentLog, WalTarget {
   settle(): Promise<void>
   /** Recovery: drops the entries at or above `end` from memory and file, synced when it resolves; the segment is sealed there. */
   cut(end: number): Promise<void>
-  /** Bytes of this segment are lost; it is not served any more. The first reason stays. */
+  /** Bytes of this segment are lost; it is not served any more. Reasons add up. */
   markDamaged(what: string): void
   /** Ends all background work, lets go of memory, WAL and open files. The files themselves are the caller's to remove. */
   retire(): Promise<void>

@@ -49,7 +49,7 @@ export function accept(evidence: Evidence): Accepted {
     if (run.firstLsn > cursor) {
       if (cursor >= syncedEnd) break
       const endLsn = Math.min(run.firstLsn, syncedEnd)
-      lost.push({ fromLsn: cursor, endLsn, reason: reasonOf(before, run) })
+      lost.push(lostSpan(cursor, endLsn, before, run))
       cursor = endLsn
       if (run.firstLsn > cursor) break
     }
@@ -60,12 +60,25 @@ export function accept(evidence: Evidence): Accepted {
     before = run
   }
   if (cursor < syncedEnd) {
-    lost.push({ fromLsn: cursor, endLsn: syncedEnd, reason: reasonOf(before, undefined) })
+    lost.push(lostSpan(cursor, syncedEnd, before, undefined))
     cursor = syncedEnd
   }
   for (const reason of evidence.unreadable)
     lost.push({ fromLsn: cursor, endLsn: undefined, reason })
   return { runs, lost, endLsn: cursor }
+}
+
+function lostSpan(
+  fromLsn: number,
+  endLsn: number,
+  before: Run | undefined,
+  after: Run | undefined,
+): LostSpan {
+  const span = { fromLsn, endLsn, reason: reasonOf(before, after) }
+  if (before === undefined || before.endLsn !== fromLsn) return span
+  const { sequence, endPosition: position } = before
+  const endPosition = after?.sequence === sequence ? after.position : undefined
+  return { ...span, place: { sequence, position, endPosition } }
 }
 
 function reasonOf(before: Run | undefined, after: Run | undefined): string {

@@ -5,6 +5,7 @@
 //
 // One file is in memory at a time, whole: scanning needs to look ahead, and a start has memory to spare.
 
+import { getU32 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type Disk, DiskError } from '../../ports/disk.ts'
 import { readWhole } from '../checked-file.ts'
@@ -20,7 +21,7 @@ import {
 } from './header.ts'
 import { FRAME_BYTES, frameAt, frameKind, frameLsn, KIND_GROUP } from './record.ts'
 import { type Run, scanFile } from './scan.ts'
-import type { LogIdentity, LogRecord, LogRecovery, LostSpan } from './types.ts'
+import type { LogIdentity, LogRecord, LogRecovery, LostRecord, LostSpan } from './types.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 
@@ -67,6 +68,19 @@ export class RecoveredLog implements LogRecovery {
         bytes = await readWhole(this.disk, `${this.dir}/${fileName(sequence)}`)
       loaded = sequence
       yield* recordsOf(bytes, accepted)
+    }
+  }
+
+  async *lostRecords(): AsyncIterable<LostRecord> {
+    for (const { fromLsn, endLsn, place } of this.lost) {
+      if (place === undefined || endLsn !== fromLsn + 1) continue
+      const bytes = await readWhole(this.disk, `${this.dir}/${fileName(place.sequence)}`)
+      const { position } = place
+      if (position + FRAME_BYTES > bytes.length) continue
+      // With nothing valid behind it, only a frame that names itself and its length can be it.
+      if (place.endPosition === undefined && frameLsn(bytes, position) !== fromLsn) continue
+      const end = place.endPosition ?? position + FRAME_BYTES + getU32(bytes, position + 4)
+      yield { lsn: fromLsn, payload: bytes.subarray(position + FRAME_BYTES, end) }
     }
   }
 }

@@ -86,6 +86,19 @@ export interface LostSpan {
   readonly endLsn: number | undefined
   /** Which file, at which byte, what was found. */
   readonly reason: string
+  /** Where the first of them stood, when that is known; `endPosition` when what comes next is in the same file. */
+  readonly place?: {
+    readonly sequence: number
+    readonly position: number
+    readonly endPosition: number | undefined
+  }
+}
+
+/** A record that is lost, but for its bytes, which do not check. */
+export interface LostRecord {
+  readonly lsn: number
+  /** As they are on disk. */
+  readonly payload: Uint8Array
 }
 
 /** What a log directory holds at start, before anything is written. */
@@ -99,4 +112,9 @@ export interface LogRecovery {
   readonly endLsn: number
   /** All accepted records in LSN order, in chunks of about a MiB. May be called again. */
   replay(): AsyncIterable<readonly LogRecord[]>
+  /**
+   * The lost spans that are a single record whose place is known. Its payload may have checksums of its own that say more;
+   * nothing in it may be believed without.
+   */
+  lostRecords(): AsyncIterable<LostRecord>
 }

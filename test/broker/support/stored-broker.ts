@@ -1,8 +1,10 @@
 // A whole broker without doors on a disk in memory: data directory, journal, log store. Opened as a process opens them,
 // and left as a killed process leaves them.
 
+import assert from 'node:assert/strict'
 import { fromHex, putI64 } from '../../../src/base/bytes.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
+import { prng } from '../../../src/base/prng.ts'
 import { Broker } from '../../../src/broker/broker.ts'
 import { openJournaledLog } from '../../../src/broker/metadata/journaled-log.ts'
 import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
@@ -200,4 +202,44 @@ export async function readAll(
     if (!(error instanceof EastGuardError)) throw error
     return { batches, error, end }
   }
+}
+
+/** What a topic holds, read while all was well. */
+export interface Truth {
+  readonly topicId: TopicId
+  readonly name: string
+  /** By partition: all batches, and where the next one goes. */
+  readonly batches: readonly (readonly ReadBatch[])[]
+  readonly ends: readonly number[]
+}
+
+export async function fill(
+  running: StoredBroker,
+  topicId: TopicId,
+  partitions: number,
+  batches: number,
+): Promise<void> {
+  const chance = prng(batches)
+  for (let i = 0; i < batches; i++) {
+    const batch = plainBatch(90 + chance.below(60), 1 + (i % 3), 1000 + i, i + 1)
+    await produce(running, topicId, chance.below(partitions), batch)
+  }
+}
+
+export async function truthOf(
+  running: StoredBroker,
+  name: string,
+  topicId: TopicId,
+  partitions: number,
+): Promise<Truth> {
+  const batches: (readonly ReadBatch[])[] = []
+  const ends: number[] = []
+  for (let p = 0; p < partitions; p++) {
+    const read = await readAll(running, topicId, p)
+    assert.equal(read.error, undefined)
+    assert.ok(read.batches.length > 0)
+    batches.push(read.batches)
+    ends.push(read.end)
+  }
+  return { topicId, name, batches, ends }
 }

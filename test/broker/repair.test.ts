@@ -1,0 +1,189 @@
+// Repair of a damaged data directory: it says first, exactly, what is lost, changes nothing until that is accepted, and then
+// everything else is served: no record wrong, no offset twice, whatever was hit and wherever a crash came in between.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { EastGuardError } from '../../src/base/errors.ts'
+import type { TopicId } from '../../src/model/ids.ts'
+import type { Disk } from '../../src/ports/disk.ts'
+import { repairDataDir } from '../../src/server/repair.ts'
+import { type DiskImage, type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
+import type { DirSurvey } from '../../src/storage/repair/survey.ts'
+import { keptLog, manualClock, seededRandom, settle } from '../storage/support/ports.ts'
+import {
+  fill,
+  makeTopic,
+  openStored,
+  plainBatch,
+  produce,
+  type ReadBatch,
+  readAll,
+  SMALL,
+  type StoredBroker,
+  type Truth,
+  truthOf,
+} from './support/stored-broker.ts'
+
+const ALL: boolean = process.env['EASTGUARD_FLIP_ALL'] === '1'
+const STRIDE = 900
+
+interface Written {
+  readonly image: DiskImage
+  readonly truth: readonly Truth[]
+}
+
+async function repair(disk: Disk, accept: boolean): Promise<DirSurvey> {
+  let found: DirSurvey | undefined
+  await repairDataDir({
+    ports: { disk, clock: manualClock(), random: seededRandom(77), log: keptLog() },
+    settings: { ...SMALL, displayName: 'test', journalFileBytes: 16 * 1024 },
+    accept: async (survey) => {
+      found = survey
+      return accept
+    },
+  })
+  assert.ok(found !== undefined)
+  return found
+}
+
+/** Sealed segments, an open one that is in its file in part, and one that only the WAL has. */
+async function written(): Promise<Written> {
+  const sim = simDisk()
+  const disk = sim.mount()
+  const first = await openStored(disk, 1)
+  const rolled = await makeTopic(first, 'rolled', { partitions: 2, segmentEntries: 8 })
+  await fill(first, rolled, 2, 20)
+  await first.close()
+  const running = await openStored(disk, 2)
+  const young = await makeTopic(running, 'young', { partitions: 1 })
+  await fill(running, rolled, 2, 3)
+  await running.store.flush()
+  await fill(running, young, 1, 4)
+  await fill(running, rolled, 2, 2)
+  await settle()
+  running.clock.advance(25)
+  await settle()
+  const truth = [
+    await truthOf(running, 'rolled', rolled, 2),
+    await truthOf(running, 'young', young, 1),
+  ]
+  return { image: sim.snapshot(), truth }
+}
+
+/** Reads on behind every hole. */
+async function readOver(
+  running: StoredBroker,
+  topicId: TopicId,
+  partition: number,
+): Promise<{ batches: ReadBatch[]; lost: Set<number>; end: number }> {
+  const batches: ReadBatch[] = []
+  const lost = new Set<number>()
+  for (let offset = 0; ; ) {
+    const read = await readAll(running, topicId, partition, offset)
+    batches.push(...read.batches)
+    if (read.error === undefined) return { batches, lost, end: read.end }
+    assert.equal(read.error.code, 'RECORDS_LOST', read.error.message)
+    const last = read.batches.at(-1)
+    const from = last === undefined ? offset : last.offset + last.records
+    offset = Number(read.error.detail['nextOffset'])
+    assert.ok(offset > from, 'reading goes on behind the hole')
+    for (let o = from; o < offset; o++) lost.add(o)
+  }
+}
+
+/** What the report says is lost of a partition. */
+function toldOf(survey: DirSurvey, topicId: TopicId, partition: number): Set<number> {
+  const told = new Set<number>()
+  for (const { facts, offsets } of survey.losses) {
+    if (facts?.key.topicId !== topicId) continue
+    for (const { partition: p, from, end } of offsets) {
+      for (let o = from; p === partition && o < end; o++) told.add(o)
+    }
+  }
+  return told
+}
+
+/** True when the report says that the end of the topic's open segment is not known. */
+function endUnknown(survey: DirSurvey, topicId: TopicId): boolean {
+  const unknown = survey.losses.filter(
+    ({ entries, file }) => entries === undefined && !file.endsWith('.state'),
+  )
+  return unknown.some(({ facts }) => facts === undefined || facts.key.topicId === topicId)
+}
+
+/** The repaired directory serves exactly what was not said to be lost, and takes more behind it. */
+async function check(written: Written, survey: DirSurvey, disk: Disk, at: string): Promise<void> {
+  const running = await openStored(disk, 9)
+  for (const { topicId, name, batches, ends } of written.truth) {
+    for (const [p, expected] of batches.entries()) {
+      const note = `${at}, ${name} ${p}`
+      const read = await readOver(running, topicId, p)
+      const told = toldOf(survey, topicId, p)
+      assert.deepEqual(
+        [...read.lost],
+        [...told].sort((a, b) => a - b),
+        `${note}: lost as told`,
+      )
+      const there = expected.filter(({ offset }) => !told.has(offset))
+      if (endUnknown(survey, topicId)) {
+        assert.deepEqual(read.batches, there.slice(0, read.batches.length), note)
+      } else {
+        assert.deepEqual(read.batches, there, note)
+        assert.equal(read.end, ends[p], `${note}: offsets go on where they ended`)
+      }
+      const more = plainBatch(80, 2, 5000, 99)
+      assert.equal(await produce(running, topicId, p, more), read.end, note)
+      assert.equal((await readOver(running, topicId, p)).batches.length, read.batches.length + 1)
+    }
+  }
+  await running.close()
+}
+
+async function judge(written: Written, path: string, byte: number): Promise<string> {
+  const at = `bit ${byte % 8} of byte ${byte} in ${path}`
+  const sim = simDisk({ image: written.image })
+  sim.flipBit(path, byte, byte % 8)
+  const before = contentOf(sim)
+  let survey: DirSurvey
+  try {
+    survey = await repair(sim.mount(), false)
+  } catch (error) {
+    if (!(error instanceof EastGuardError)) throw new Error(at, { cause: error })
+    assert.ok(/^(node\.json|journal)/.test(path), `${at}: ${error.message}`)
+    return 'refused'
+  }
+  assert.deepEqual(contentOf(sim), before, `${at}: a look changes nothing`)
+  // As often as not the broker has started on the damage before the operator comes.
+  if (byte % 2 === 0 && path !== 'damaged') {
+    const started = await openStored(sim.mount(), 5)
+    await started.close()
+    survey = await repair(sim.mount(), false)
+  }
+  await repair(sim.mount(), true)
+  const after = await repair(sim.mount(), false)
+  assert.deepEqual(after.losses, [], `${at}: nothing is left to repair`)
+  await check(written, survey, sim.mount(), at)
+  return survey.losses.length === 0 ? 'right' : 'repaired'
+}
+
+function contentOf(sim: SimDisk): unknown {
+  return sim.paths().map((path) => [path, Buffer.from(sim.bytesOf(path)).toString('base64')])
+}
+
+test('a bit flipped anywhere: what repair says is lost is lost, all else is served, and writing goes on', async (t) => {
+  const all = await written()
+  const whole = simDisk({ image: all.image })
+  const outcomes = new Map<string, number>()
+  let skip = 0
+  for (const path of whole.paths()) {
+    const bytes = whole.bytesOf(path)
+    for (let byte = 0; byte < bytes.length; byte++) {
+      skip += bytes[byte] === 0 && bytes[byte + 16] === 0 ? 1 : 24
+      if (!ALL && skip < STRIDE) continue
+      skip = 0
+      const said = `${path.replace(/\d{6,}|[0-9a-f]{32}/g, '*')} ${await judge(all, path, byte)}`
+      outcomes.set(said, (outcomes.get(said) ?? 0) + 1)
+    }
+  }
+  for (const [said, times] of outcomes) t.diagnostic(`${times} x ${said}`)
+})
