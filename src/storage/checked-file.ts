@@ -50,6 +50,10 @@ export async function readChecked(disk: Disk, path: string): Promise<Uint8Array 
   if (bytes.length < HEADER_BYTES || getU32(bytes, 0) !== MAGIC) {
     throw damaged(path, `it does not begin as one of our files (${bytes.length} bytes)`)
   }
+  // First of all: a flipped bit in the version is damage, not a version. Every version has its checksum here.
+  if (crc32c(bytes.subarray(8)) !== getU32(bytes, 4)) {
+    throw damaged(path, 'its checksum does not match')
+  }
   if (getU32(bytes, 8) !== VERSION) {
     throw new EastGuardError(
       'DATA_DIR_NEWER',
@@ -59,9 +63,6 @@ export async function readChecked(disk: Disk, path: string): Promise<Uint8Array 
   const length = getU32(bytes, 12)
   if (HEADER_BYTES + length !== bytes.length) {
     throw damaged(path, `it has ${bytes.length} bytes, ${HEADER_BYTES + length} were written`)
-  }
-  if (crc32c(bytes.subarray(8)) !== getU32(bytes, 4)) {
-    throw damaged(path, 'its checksum does not match')
   }
   return bytes.subarray(HEADER_BYTES)
 }
