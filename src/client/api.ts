@@ -132,11 +132,12 @@ export interface ConsumerRecord {
 }
 
 /** What one batch held for this consumer. `for (const record of batch.records)`. */
+/** Records of one batch as it is stored: all of it, or a part when it has many. */
 export interface ConsumerBatch {
   readonly topic: string
   readonly partition: number
   readonly records: readonly ConsumerRecord[]
-  /** The offset after the batch: where the consumer goes on. */
+  /** The offset behind them: where the consumer goes on. */
   readonly nextOffset: number
   /** The end of the partition when the batch was sent. */
   readonly highWatermark: number
@@ -208,7 +209,7 @@ export interface Producer extends AsyncDisposable {
 }
 
 export interface Consumer extends AsyncIterable<ConsumerRecord>, AsyncDisposable {
-  /** The same records a batch at a time: less work for each. Use one or the other. */
+  /** The same records a batch, or a part of a large one, at a time: less work for each. Use one or the other. */
   batches(): AsyncIterable<ConsumerBatch>
   /** Hands out nothing more of these partitions (default: all) until `resume`; nothing is fetched for them meanwhile. */
   pause(partitions?: readonly number[]): void

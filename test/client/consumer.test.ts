@@ -215,6 +215,48 @@ test('batches hold the same records, and say where they end', async () => {
   await w.until(w.client.close())
 })
 
+test('a large batch comes in parts, so that a reader holds few of its records at a time', async () => {
+  const w = await world()
+  const topic = w.broker.create('t', 1)
+  const all = Array.from({ length: 10_000 }, (_, i) => `${i}`)
+  await fill(w, 't', 0, [all, ['last']])
+  assert.equal(topic.partitions[0]?.batches.length, 2)
+  const consumer = w.client.consumer({ topic: 't', from: { offset: 1 }, stopAtEnd: true })
+  const values: string[] = []
+  for (const iterator = consumer.batches()[Symbol.asyncIterator](); ; ) {
+    const { value: part } = await w.until(iterator.next())
+    if (part === undefined) break
+    assert.ok(part.records.length > 0 && part.records.length <= 4096, `${part.records.length}`)
+    values.push(...part.records.map(textOf))
+    assert.equal(part.nextOffset, values.length + 1)
+    assert.equal(consumer.position(0), values.length + 1)
+  }
+  assert.deepEqual(values, [...all.slice(1), 'last'])
+  await w.until(w.client.close())
+})
+
+test('a seek or an abort between the parts of a batch makes the rest of it void', async () => {
+  const w = await world()
+  w.broker.create('t', 1)
+  const all = Array.from({ length: 10_000 }, (_, i) => `${i}`)
+  await fill(w, 't', 0, [all])
+  const abort = new AbortController()
+  const consumer = w.client.consumer({ topic: 't', stopAtEnd: true, signal: abort.signal })
+  const iterator = consumer.batches()[Symbol.asyncIterator]()
+  const first = async (): Promise<string | undefined> => {
+    const [record] = (await w.until(iterator.next())).value?.records ?? []
+    return record === undefined ? undefined : textOf(record)
+  }
+  assert.equal(await first(), '0')
+  consumer.seek(0, 9000)
+  assert.equal(await first(), '9000')
+  consumer.seek(0, 3)
+  assert.equal(await first(), '3')
+  abort.abort()
+  await assert.rejects(w.until(iterator.next()), code('ABORTED'))
+  await w.until(w.client.close())
+})
+
 test('an offset that retention removed is an error, or the start or the end, as asked', async () => {
   const w = await world()
   const topic = w.broker.create('t', 1)

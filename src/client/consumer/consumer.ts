@@ -4,14 +4,25 @@
 import type { Consumer, ConsumerBatch, ConsumerRecord } from '../api.ts'
 import type { Cluster } from '../cluster.ts'
 import { whole } from '../producer/settings.ts'
-import { Feed, type Taken } from './feed.ts'
+import { Feed, type FeedPartition, type Taken } from './feed.ts'
 import type { ConsumerSettings } from './settings.ts'
-import { unpack, type Wanted } from './unpack.ts'
+import { type Unpacking, unpack } from './unpack.ts'
+
+/** A batch that is being unpacked. */
+interface Opened {
+  readonly taken: Taken
+  /** Undefined: it holds nothing, the partition only moves on. */
+  readonly unpacking: Unpacking | undefined
+}
 
 /** Records of one batch on their way out. */
 interface Unpacked {
-  readonly taken: Taken
+  readonly from: FeedPartition
+  readonly epoch: number
   readonly records: readonly ConsumerRecord[]
+  /** Behind the last of them, or behind the batch. */
+  readonly nextOffset: number
+  readonly highWatermark: number
 }
 
 type Result<T> = IteratorResult<T, undefined>
@@ -22,6 +33,7 @@ export class LogConsumer implements Consumer {
   private readonly settings: ConsumerSettings
   private readonly feed: Feed
   private readonly onClosed: () => void
+  private opened: Opened | undefined
   private current: Unpacked | undefined
   private at = 0
   private last: Promise<unknown> = Promise.resolve()
@@ -71,6 +83,7 @@ export class LogConsumer implements Consumer {
 
   close(): Promise<void> {
     this.feed.close()
+    this.opened = undefined
     this.onClosed()
     return Promise.resolve()
   }
@@ -104,7 +117,7 @@ export class LogConsumer implements Consumer {
   private recordAtHand(): ConsumerRecord | undefined {
     const { current } = this
     if (current === undefined) return undefined
-    const { from, epoch, nextOffset } = current.taken
+    const { from, epoch, nextOffset } = current
     if (from.epoch === epoch) {
       const record = current.records[this.at]
       if (record !== undefined) {
@@ -121,60 +134,75 @@ export class LogConsumer implements Consumer {
   private async nextBatch(): Promise<Result<ConsumerBatch>> {
     const unpacked = await this.unpackNext()
     if (unpacked === undefined) return END
-    const { taken, records } = unpacked
-    const { from, nextOffset, highWatermark } = taken
-    from.position = nextOffset
+    const { from, epoch, records, nextOffset, highWatermark } = unpacked
+    if (from.epoch === epoch) from.position = nextOffset
     const { topic } = this.settings
     const { partition } = from
     return { done: false, value: { topic, partition, records, nextOffset, highWatermark } }
   }
 
-  /** The next batch that holds anything for this reader. */
+  /** The next records for this reader, all of one batch. */
   private async unpackNext(): Promise<Unpacked | undefined> {
     for (;;) {
-      let taken: Taken | undefined
-      try {
-        taken = await this.feed.take()
-      } catch (error) {
-        // What failed stays failed; its consumer is of no more use.
-        this.onClosed()
-        throw error
+      this.opened ??= await this.openNext()
+      const { opened } = this
+      if (opened === undefined) return undefined
+      const { taken, unpacking } = opened
+      const { from, epoch, highWatermark } = taken
+      // A seek or a pause meanwhile.
+      if (from.epoch !== epoch) {
+        this.opened = undefined
+        continue
       }
-      if (taken === undefined) {
-        await this.close()
-        return undefined
-      }
-      const { from, epoch, batch } = taken
       let records: readonly ConsumerRecord[] = []
-      if (batch !== undefined) {
-        const wanted = {
-          topic: this.settings.topic,
-          partition: from.partition,
-          from: from.position,
-          end: from.end,
-          keySpan: this.settings.keySpan,
-        }
-        records = await this.unpackOrFail(batch, wanted)
+      try {
+        if (unpacking !== undefined) records = unpacking.next()
+      } catch (error) {
+        throw await this.failed(error)
       }
-      // A seek or a pause while it was being decompressed.
-      if (from.epoch !== epoch) continue
-      if (records.length > 0) return { taken, records }
-      from.position = taken.nextOffset
+      const last = records.at(-1)
+      const whole = unpacking === undefined || unpacking.done
+      if (whole) this.opened = undefined
+      const nextOffset = whole || last === undefined ? taken.nextOffset : last.offset + 1
+      if (records.length > 0) return { from, epoch, records, nextOffset, highWatermark }
+      if (whole) from.position = nextOffset
     }
   }
 
-  private async unpackOrFail(
-    batch: Uint8Array,
-    wanted: Wanted,
-  ): Promise<readonly ConsumerRecord[]> {
+  private async openNext(): Promise<Opened | undefined> {
+    let taken: Taken | undefined
     try {
-      const unpacked = unpack(batch, wanted, this.cluster.ports.compute)
-      return unpacked instanceof Promise ? await unpacked : unpacked
+      taken = await this.feed.take()
     } catch (error) {
-      // A damaged batch must not be passed over by whoever calls `next` again.
-      await this.close()
+      // What failed stays failed; its consumer is of no more use.
+      this.onClosed()
       throw error
     }
+    if (taken === undefined) {
+      await this.close()
+      return undefined
+    }
+    const { from, batch } = taken
+    if (batch === undefined) return { taken, unpacking: undefined }
+    const wanted = {
+      topic: this.settings.topic,
+      partition: from.partition,
+      from: from.position,
+      end: from.end,
+      keySpan: this.settings.keySpan,
+    }
+    try {
+      const unpacking = unpack(batch, wanted, this.cluster.ports.compute)
+      return { taken, unpacking: unpacking instanceof Promise ? await unpacking : unpacking }
+    } catch (error) {
+      throw await this.failed(error)
+    }
+  }
+
+  /** A damaged batch must not be passed over by whoever calls `next` again. */
+  private async failed(error: unknown): Promise<unknown> {
+    await this.close()
+    return error
   }
 
   /** One after another, should somebody call `next` again before the last has come. */

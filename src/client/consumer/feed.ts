@@ -85,6 +85,8 @@ export class Feed implements Abortable {
 
   aborted(signal: AbortSignal): void {
     this.queue = unbounded()
+    // What was taken and is being read is void too.
+    for (const state of this.partitions.values()) state.epoch++
     this.fail(aborted(signal, `consuming '${this.settings.topic}'`))
   }
 
