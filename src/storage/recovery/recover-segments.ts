@@ -121,11 +121,11 @@ async function secondPass(
       if (record.kind !== KIND_ENTRY) continue
       const { key, entry } = entryOf(record)
       const text = keyText(key)
-      const segment = segments.get(text)
+      // Of a deleted topic there may be files still, but nothing is kept for it.
+      const segment = inWal.has(text) ? segments.get(text) : undefined
       if (segment === undefined) continue
       if (!segment.recover(entry)) {
-        // Of a deleted topic there may be files still, but nothing is kept for it.
-        if (inWal.has(text) && entry.entryNumber >= segment.end) strand(stranded, text, entry)
+        if (entry.entryNumber >= segment.end) strand(stranded, text, entry)
         continue
       }
       bytes += record.payload.length

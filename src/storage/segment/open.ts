@@ -2,7 +2,9 @@
 //
 // Blocks below the WAL's first entry of the segment were synced (else the WAL would still have them): their headers must
 // be there, and an invalid one is damage. A block that reaches entries of the WAL may be torn; it is read entry by
-// entry, and from the first bad one on the file is cut, for all that follows comes again out of the WAL.
+// entry, and from the first bad one on the file is cut, for all that follows comes again out of the WAL. What is good of
+// it is written again where it is: after a sync that failed, the operating system takes such pages for clean, and the next
+// sync would succeed without writing them.
 //
 //   | page | block | block | block | block |    |
 //   |<------- synced, headers ---->|<- verified ->|
@@ -19,6 +21,7 @@ import type { LogFile } from './file.ts'
 import {
   blockEnd,
   decodeHeaderPage,
+  encodeHeaderPage,
   HEADER_PAGE_BYTES,
   headerPageChecks,
   placeSeed,
@@ -58,6 +61,7 @@ export async function openSegmentFile(
     const damage = `${file.path} is damaged: ${what}`
     return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage, absent: false }
   }
+  if (walFirst === 0) await file.write([encodeHeaderPage(place)], 0)
   let found = await walk(place, file, slot, walFirst, size, true)
   // The index file was not synced: it may tell of blocks that a crash took back and others replaced.
   if (found.index.fileEnd < size) found = await walk(place, file, slot, walFirst, size, false)
@@ -120,6 +124,7 @@ async function walk(
       const bytes = await file.read(block.position, block.headerBytes + block.bodyBytes)
       const read = readBlock(place, block, bytes)
       if (isBad(read)) return { index, entryBytes, reason: read.reason }
+      await file.write([bytes], block.position)
     }
     index.add(block)
     entryBytes += block.bodyBytes
