@@ -15,7 +15,7 @@ import type { Streams } from '../ports/streams.ts'
 import type { SimClock } from './ports/clock.ts'
 import { simCompute } from './ports/compute.ts'
 import type { Crash, SimDisk } from './ports/disk.ts'
-import { type SimLog, simLog } from './ports/log.ts'
+import { type LogLine, type SimLog, simLog } from './ports/log.ts'
 import { simMetrics } from './ports/metrics.ts'
 import type { SimNetwork } from './ports/network.ts'
 import { simRandom } from './ports/random.ts'
@@ -37,6 +37,7 @@ interface Place {
   readonly network: SimNetwork
   readonly disk: SimDisk | undefined
   readonly seed: number
+  readonly onLog: ((line: LogLine) => void) | undefined
 }
 
 export class SimProcess {
@@ -56,7 +57,7 @@ export class SimProcess {
       datagrams: network.datagrams(host),
       http: network.http(host),
       compute: simCompute,
-      log: simLog(),
+      log: simLog(place.onLog),
       metrics: simMetrics(),
     }
   }

@@ -4,6 +4,7 @@
 import { type Prng, prng } from '../base/prng.ts'
 import { SimClock } from './ports/clock.ts'
 import { type SimDisk, simDisk } from './ports/disk.ts'
+import type { LogLine } from './ports/log.ts'
 import { type SimNetwork, simNetwork } from './ports/network.ts'
 import { SimProcess } from './process.ts'
 
@@ -20,7 +21,7 @@ export interface World {
   /** A disk of its own seed. `timing` may change while it works. */
   disk(timing?: Partial<DiskTiming>): SimDisk
   /** A process that starts now on `host`, on `disk` if it has one. A restart is a new process. */
-  process(host: string, disk?: SimDisk): SimProcess
+  process(host: string, disk?: SimDisk, onLog?: (line: LogLine) => void): SimProcess
 }
 
 const DISK_LATENCY_MS = 2
@@ -42,6 +43,7 @@ export function simWorld(seed: number): World {
         },
       })
     },
-    process: (host, disk) => new SimProcess({ host, clock, network, disk, seed: chance.u32() }),
+    process: (host, disk, onLog) =>
+      new SimProcess({ host, clock, network, disk, onLog, seed: chance.u32() }),
   }
 }

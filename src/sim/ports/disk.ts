@@ -15,7 +15,7 @@
 
 import { assert } from '../../base/assert.ts'
 import { type Prng, prng } from '../../base/prng.ts'
-import type { Disk, DiskSpace } from '../../ports/disk.ts'
+import { type Disk, DiskError, type DiskSpace } from '../../ports/disk.ts'
 import { type FaultPlan, type FaultRates, Faults, type Operation } from './disk-faults.ts'
 import { type DiskWork, MountedDisk } from './disk-mount.ts'
 import type { Luck, SimFile } from './sim-file.ts'
@@ -49,6 +49,8 @@ export interface SimDisk {
   mount(): Disk
   /** Operations begun since the disk was made. */
   readonly operations: number
+  /** Operations that failed by a fault, or for want of space. */
+  readonly failures: number
   /** Crashes so far: a process whose number has passed is dead. */
   readonly crashes: number
   crash(crash: Crash): void
@@ -87,6 +89,7 @@ export class Platter implements SimDisk {
   tree: SimTree
   readonly locks: Set<string> = new Set<string>()
   operations = 0
+  failures = 0
   crashes = 0
   capacityBytes: number
   before: ((operation: Operation) => Promise<void> | void) | undefined
@@ -159,6 +162,7 @@ export class Platter implements SimDisk {
     const { error, slowMs } = this.misfortunes.decide(operation)
     return new Promise((resolve, reject) => {
       const fail = (cause: Error): void => {
+        this.failures++
         this.unfinished.delete(work)
         work.failed?.(this.failing)
         reject(cause)
@@ -170,6 +174,7 @@ export class Platter implements SimDisk {
         try {
           resolve(work.run())
         } catch (cause) {
+          if (cause instanceof DiskError && cause.fault === 'full') this.failures++
           reject(cause as Error)
         }
       }

@@ -2,7 +2,7 @@
 
 import type { Log, LogFields, LogLevel } from '../../ports/log.ts'
 
-interface LogLine {
+export interface LogLine {
   readonly level: LogLevel
   readonly message: string
   readonly fields: LogFields
@@ -12,22 +12,27 @@ export interface SimLog extends Log {
   readonly lines: readonly LogLine[]
 }
 
-export function simLog(): SimLog {
+/** `told` hears each line as it is written. */
+export function simLog(told: (line: LogLine) => void = () => {}): SimLog {
   const lines: LogLine[] = []
-  return { ...logInto(lines, {}), lines }
+  const keep = (line: LogLine): void => {
+    lines.push(line)
+    told(line)
+  }
+  return { ...logInto(keep, {}), lines }
 }
 
-function logInto(lines: LogLine[], bound: LogFields): Log {
+function logInto(keep: (line: LogLine) => void, bound: LogFields): Log {
   const at =
     (level: LogLevel) =>
     (message: string, fields?: LogFields): void => {
-      lines.push({ level, message, fields: { ...bound, ...fields } })
+      keep({ level, message, fields: { ...bound, ...fields } })
     }
   return {
     debug: at('debug'),
     info: at('info'),
     warn: at('warn'),
     error: at('error'),
-    child: (fields) => logInto(lines, { ...bound, ...fields }),
+    child: (fields) => logInto(keep, { ...bound, ...fields }),
   }
 }

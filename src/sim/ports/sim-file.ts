@@ -61,7 +61,13 @@ export class SimFile {
     for (const part of parts(position, bytes.length)) {
       this.replace(part.page, patched(this.page(part.page), part, bytes))
     }
-    if (bytes.length > 0) this.resize(Math.max(this.size, position + bytes.length))
+    const end = position + bytes.length
+    if (bytes.length > 0) this.resize(Math.max(this.size, end))
+    // The length goes to the platter with the file's last page.
+    if (this.lostSize !== undefined && end >= this.size) {
+      remember(this.olderSizes, this.lostSize, this.syncs)
+      this.lostSize = undefined
+    }
   }
 
   /** Just these bytes are durable; unsynced ones that share a page with them are not. */

@@ -1,0 +1,208 @@
+// The one broker of a run and the machine under it: starts it, kills it, and starts it again, as a supervisor would.
+//
+//   start ──> running ──kill, power cut, failed disk, stop──> down ──after downMs──> start
+//
+// A start that fails is tried again; one that fails although no fault was injected since it began is a violation.
+
+import type { EastGuardError } from '../../base/errors.ts'
+import { minInsyncDefault, POLICY_DEFAULTS } from '../../model/policy.ts'
+import { startServer } from '../../server/server.ts'
+import type { RunningBroker, ServerSettings } from '../../server/types.ts'
+import type { Crash, SimDisk } from '../ports/disk.ts'
+import type { LogLine } from '../ports/log.ts'
+import type { SimProcess } from '../process.ts'
+import type { DiskTiming, World } from '../world.ts'
+import type { StoragePlan } from './plan.ts'
+
+export const BROKER_HOST = 'broker'
+export const BROKER_PORT = 2921
+const HTTP_PORT = 2924
+/** Of a disk operation at most, while nothing slows the disk down. */
+export const CALM_LATENCY_MS = 1
+/** A supervisor's pause before it starts a process that ended by itself. */
+const RESTART_MS = 50
+/** A start that takes longer than this without a fault hangs. */
+const START_MS_MAX = 20_000
+
+export interface Watcher {
+  say(line: string): void
+  violation(what: string): void
+}
+
+export class Machine {
+  readonly disk: SimDisk
+  private readonly timing: DiskTiming
+  private readonly world: World
+  private readonly watcher: Watcher
+  private readonly settings: ServerSettings
+  private process: SimProcess | undefined
+  private running: RunningBroker | undefined
+  /** Starts so far; a later one makes what an earlier one still waits for meaningless. */
+  private starts = 0
+  /** Takes back failures that are still to come. */
+  private readonly planned: (() => void)[] = []
+  /** Operations left until the planned crash. */
+  private fuse: { operations: number; readonly run: () => void } | undefined
+
+  constructor(world: World, plan: StoragePlan, watcher: Watcher) {
+    this.world = world
+    this.watcher = watcher
+    this.timing = { latencyMs: CALM_LATENCY_MS, onOperation: () => this.burn() }
+    this.disk = world.disk(this.timing)
+    this.settings = settingsOf(plan)
+  }
+
+  get ready(): boolean {
+    return this.running !== undefined
+  }
+
+  start(): void {
+    if (this.process !== undefined) return
+    const start = ++this.starts
+    const process = this.world.process(BROKER_HOST, this.disk, (line) => this.tell(line))
+    this.process = process
+    const faultsBefore = this.disk.failures
+    const begun = this.world.clock.monotonic()
+    this.watcher.say('broker: starts')
+    const late = this.world.clock.after(START_MS_MAX, () => {
+      if (this.starts === start && this.process === process && this.running === undefined) {
+        this.watcher.violation(`a start did not end within ${START_MS_MAX} ms`)
+      }
+    })
+    startServer({
+      ports: { ...process.ports, disk: process.disk },
+      settings: this.settings,
+      version: '0.0.0',
+      hooks: { onFatal: (error) => this.died(process, `the disk failed: ${error.message}`) },
+    }).then(
+      (running) => {
+        late.cancel()
+        if (!process.alive) return
+        this.running = running
+        const took = Math.round(this.world.clock.monotonic() - begun)
+        this.watcher.say(`broker: ready after ${took} ms`)
+      },
+      (error: unknown) => {
+        late.cancel()
+        if (!process.alive) return
+        const { code, message } = error as EastGuardError
+        if (this.disk.failures === faultsBefore) {
+          this.watcher.violation(`the broker does not start: ${code ?? ''} ${message}`)
+        }
+        this.died(process, `the start failed: ${code ?? ''} ${message}`)
+      },
+    )
+  }
+
+  /** The process ends; `crash` says what becomes of unsynced bytes. */
+  kill(crash: Crash, downMs: number, how: string): void {
+    this.fuse = undefined
+    this.watcher.say(`broker: ${how}`)
+    // A power cut may hit a machine whose broker is down.
+    if (this.process === undefined) this.disk.crash(crash)
+    this.process?.kill(crash)
+    this.process = undefined
+    this.running = undefined
+    const starts = this.starts
+    this.world.clock.after(downMs, () => {
+      if (this.starts === starts) this.start()
+    })
+  }
+
+  crashAfter(operations: number, run: () => void): void {
+    this.fuse = { operations, run }
+  }
+
+  /** Ends the broker as SIGTERM does, then lets it start again. */
+  stop(downMs: number): Promise<void> {
+    const { process, running } = this
+    if (process === undefined || running === undefined) return Promise.resolve()
+    this.watcher.say('broker: is asked to stop')
+    const faultsBefore = this.disk.failures
+    return running.stop().then(
+      () => {
+        if (process.alive) this.kill({ keepUnsynced: true }, downMs, 'has stopped')
+      },
+      (error: unknown) => {
+        if (!process.alive) return
+        if (this.disk.failures === faultsBefore)
+          this.watcher.violation(`a stop failed: ${String(error)}`)
+        this.kill({ keepUnsynced: true }, downMs, `stopped with ${String(error)}`)
+      },
+    )
+  }
+
+  setLatency(ms: number): void {
+    this.timing.latencyMs = ms
+  }
+
+  failNext(operation: 'sync' | 'write', prefix: string): void {
+    this.watcher.say(`disk: the next ${operation} below '${prefix}' will fail`)
+    this.planned.push(this.disk.fail({ operation, path: prefix, fault: 'io' }))
+  }
+
+  setFull(full: boolean): void {
+    this.watcher.say(full ? 'disk: is full' : 'disk: has room again')
+    this.disk.capacityBytes = full ? 0 : Number.POSITIVE_INFINITY
+  }
+
+  /** Ends all faults, and sees that there is a broker. */
+  calm(): void {
+    this.fuse = undefined
+    this.timing.latencyMs = CALM_LATENCY_MS
+    this.disk.capacityBytes = Number.POSITIVE_INFINITY
+    for (const takeBack of this.planned) takeBack()
+    this.start()
+  }
+
+  private tell({ level, message, fields }: LogLine): void {
+    if (level === 'debug') return
+    const { err, ...rest } = fields
+    const why = err instanceof Error ? `: ${err.message}` : ''
+    this.watcher.say(`broker: ${level}: ${message}${why} ${JSON.stringify(rest)}`)
+  }
+
+  private died(process: SimProcess, why: string): void {
+    if (this.process !== process) return
+    // The callbacks of this turn still run, as in a process that is about to exit.
+    this.world.clock.nextTurn(() => {
+      if (this.process === process) this.kill({ keepUnsynced: true }, RESTART_MS, `ends, ${why}`)
+    })
+  }
+
+  private burn(): void {
+    const { fuse } = this
+    if (fuse === undefined || --fuse.operations > 0) return
+    this.fuse = undefined
+    fuse.run()
+  }
+}
+
+function settingsOf({ settings }: StoragePlan): ServerSettings {
+  return {
+    ...settings,
+    host: BROKER_HOST,
+    advertiseHost: BROKER_HOST,
+    clientPort: BROKER_PORT,
+    httpPort: HTTP_PORT,
+    displayName: 'simulated',
+    defaultReplicationFactor: 1,
+    defaultPolicy: (replicationFactor) => ({
+      ...POLICY_DEFAULTS,
+      replicationFactor,
+      minInsyncReplicas: minInsyncDefault(replicationFactor),
+    }),
+    retentionCheckMs: 1000,
+    producerIdExpiryMs: 7 * 24 * 3600 * 1000,
+    drainTimeoutMs: 200,
+    reserveBytes: 256 * 1024,
+    frameBytesMax: 4 * 1024 * 1024,
+    connectionsMax: 100,
+    requestsInFlightMax: 1000,
+    connectionBytesMax: 16 * 1024 * 1024,
+    answerBytesMax: 16 * 1024 * 1024,
+    helloTimeoutMs: 5000,
+    frameTimeoutMs: 5000,
+    answerTimeoutMs: 5000,
+  }
+}

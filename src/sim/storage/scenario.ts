@@ -1,0 +1,189 @@
+// One run of one plan: the whole broker (storage, metadata journal, native door) and the SDK on simulated ports.
+//
+//   topics are made ─> the plan's steps, each at its time ─> faults end, everything settles ─> all is read
+//     ─> power is cut, nothing unsynced stays ─> all is read again
+//
+// A run is the same to the letter each time. What is wrong is told in `violations`, what happened in `story`.
+
+import { assert } from '../../base/assert.ts'
+import { Judge } from '../judge.ts'
+import { simWorld, type World } from '../world.ts'
+import { CALM_LATENCY_MS, Machine, type Watcher } from './machine.ts'
+import type { StoragePlan, TimedStep } from './plan.ts'
+import { Workload } from './workload.ts'
+
+export interface Outcome {
+  readonly violations: readonly string[]
+  readonly story: readonly string[]
+  readonly sent: number
+  readonly acknowledged: number
+  readonly read: number
+  readonly operations: number
+  readonly virtualMs: number
+}
+
+/** After the last fault everything must have an outcome within this. */
+const SETTLE_MS_MAX = 100_000
+/** No run needs more; one that does goes round in circles. */
+const EVENTS_MAX = 2_000_000
+
+/** `settle` resolves when every promise that can go on has gone on. */
+export async function runStorage(plan: StoragePlan, settle: () => Promise<void>): Promise<Outcome> {
+  const run = new Run(plan)
+  await run.whole(settle)
+  return run.outcome()
+}
+
+class Run implements Watcher {
+  private readonly plan: StoragePlan
+  private readonly world: World
+  private readonly judge = new Judge()
+  private readonly machine: Machine
+  private readonly workload: Workload
+  private readonly story: string[] = []
+  private readonly wrong: string[] = []
+  private events = 0
+
+  constructor(plan: StoragePlan) {
+    this.plan = plan
+    this.world = simWorld(plan.seed)
+    this.machine = new Machine(this.world, plan, this)
+    this.workload = new Workload(this.world, plan, this.judge, this)
+  }
+
+  say(line: string): void {
+    this.story.push(`${this.world.clock.monotonic().toFixed(3).padStart(10)} ${line}`)
+  }
+
+  violation(what: string): void {
+    this.wrong.push(what)
+    this.say(`VIOLATION: ${what}`)
+  }
+
+  async whole(settle: () => Promise<void>): Promise<void> {
+    const { machine, workload } = this
+    machine.start()
+    for (const [i, { atOnce }] of this.plan.topics.entries()) if (atOnce) workload.create(i)
+    await this.until('the first topics are there', () => workload.settled, settle)
+    const begin = this.world.clock.monotonic()
+    for (const step of this.plan.steps) {
+      this.world.clock.after(step.atMs, () => this.take(step))
+    }
+    const last = this.plan.steps.at(-1)?.atMs ?? 0
+    const end = begin + last + 1
+    this.world.clock.after(last + 1, () => {})
+    await this.until('the plan is done', () => this.world.clock.monotonic() >= end, settle)
+    this.calm()
+    await this.until('everything has an outcome', () => workload.settled, settle)
+    await this.readAll('after the faults', settle)
+    machine.kill({ keepUnsynced: false }, 1, 'loses its power for the last time')
+    await this.until('the last start', () => machine.ready, settle)
+    await this.readAll('after the last power cut', settle)
+    await this.checkDeleted()
+  }
+
+  private async until(
+    what: string,
+    done: () => boolean,
+    settle: () => Promise<void>,
+  ): Promise<void> {
+    if (this.wrong.length > 0) return
+    const deadline = this.world.clock.monotonic() + SETTLE_MS_MAX
+    const over = (): boolean =>
+      this.world.clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
+    await this.world.clock.runUntil(() => done() || over(), settle)
+    if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
+  }
+
+  private async readAll(when: string, settle: () => Promise<void>): Promise<void> {
+    if (this.wrong.length > 0) return
+    this.say(`all is read ${when}`)
+    for (let i = 0; i < this.plan.topics.length; i++) this.workload.read(i)
+    this.workload.checkTopics()
+    await this.until(`all is read ${when}`, () => this.workload.settled, settle)
+  }
+
+  private async checkDeleted(): Promise<void> {
+    if (this.wrong.length > 0) return
+    for (const id of this.workload.deleted) {
+      const left = this.machine.disk.paths().filter((path) => path.includes(id))
+      if (left.length > 0) this.violation(`a deleted topic left ${left.join(', ')}`)
+    }
+  }
+
+  private take(step: TimedStep): void {
+    const { machine, workload } = this
+    switch (step.kind) {
+      case 'send':
+        workload.send(step)
+        return
+      case 'read':
+        workload.read(step.topic)
+        return
+      case 'create':
+        workload.create(step.topic)
+        return
+      case 'delete':
+        workload.delete(step.topic)
+        return
+      case 'kill':
+        machine.kill({ keepUnsynced: true }, step.downMs, 'is killed')
+        return
+      case 'power-cut':
+        machine.kill(
+          { keepUnsynced: step.keep === 'some' ? 'some' : false },
+          step.downMs,
+          `loses its power, ${step.keep} of what was unsynced stays`,
+        )
+        return
+      case 'crash-at-operation':
+        machine.crashAfter(step.operations, () => {
+          const keepUnsynced = step.keep === 'all' ? true : step.keep === 'some' ? 'some' : false
+          machine.kill(
+            { keepUnsynced },
+            step.downMs,
+            `crashes in a disk operation, ${step.keep} stays`,
+          )
+        })
+        return
+      case 'fail-sync':
+      case 'fail-write':
+        machine.failNext(step.kind === 'fail-sync' ? 'sync' : 'write', step.prefix)
+        return
+      case 'full':
+        machine.setFull(true)
+        this.world.clock.after(step.forMs, () => machine.setFull(false))
+        return
+      case 'slow':
+        machine.setLatency(step.latencyMs)
+        this.world.clock.after(step.forMs, () => machine.setLatency(CALM_LATENCY_MS))
+        return
+      case 'reset':
+        this.say('network: all connections are reset')
+        this.world.network.resetConnections('client')
+        return
+      case 'stop':
+        void machine.stop(step.downMs)
+        return
+    }
+  }
+
+  private calm(): void {
+    this.say('the faults end')
+    this.machine.calm()
+  }
+
+  outcome(): Outcome {
+    const violations = [...this.wrong, ...this.judge.violations]
+    assert(this.judge.acknowledged <= this.judge.sent, 'counts agree')
+    return {
+      violations,
+      story: this.story,
+      sent: this.judge.sent,
+      acknowledged: this.judge.acknowledged,
+      read: this.judge.read,
+      operations: this.machine.disk.operations,
+      virtualMs: this.world.clock.monotonic(),
+    }
+  }
+}

@@ -1,0 +1,111 @@
+// npm run sim -- --scenario storage --seed S [--count N]
+//                [--keep STEPS] [--trace]            one seed, or a part of its plan
+//                [--save FILE] [--plan FILE]         a shortened plan is kept, or one that was kept is run
+//
+// The first seed that violates something ends it: its plan is shortened to the steps that matter, its story is told, and
+// the command that replays it is printed. Exit code 1 then.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import { shrink } from '../../src/sim/shrink.ts'
+import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
+import { runStorage } from '../../src/sim/storage/scenario.ts'
+import { settle } from '../ports/support.ts'
+import { runSeeds } from './seeds.ts'
+
+interface Options {
+  readonly seed: number
+  readonly count: number
+  readonly keep?: readonly number[]
+  readonly trace: boolean
+  readonly save?: string
+  readonly plan?: string
+}
+
+async function simulate(options: Options): Promise<number> {
+  const { seed, count, keep, plan } = options
+  if (plan !== undefined) {
+    return one(JSON.parse(readFileSync(plan, 'utf8')) as StoragePlan, options)
+  }
+  if (keep !== undefined) return one(only(storagePlan(seed), keep), options)
+  if (count === 1) return one(storagePlan(seed), options)
+  const began = performance.now()
+  const every = Math.max(1000, Math.floor(count / 20))
+  const result = await runSeeds(seed, count, (done) => {
+    if (done % every === 0) console.log(`${done} of ${count} seeds, ${seconds(began)} s`)
+  })
+  console.log(
+    `${result.seeds} seeds from ${seed}: ${result.records} records sent, ${result.acknowledged} acknowledged, ` +
+      `${result.read} read, ${result.operations} disk operations, ${seconds(began)} s`,
+  )
+  return result.failed === undefined ? 0 : one(storagePlan(result.failed), options)
+}
+
+/** One run of one plan; a failure is shortened and explained. */
+async function one(plan: StoragePlan, { trace, save }: Options): Promise<number> {
+  const outcome = await runStorage(plan, settle)
+  if (trace) console.log(outcome.story.join('\n'))
+  if (outcome.violations.length === 0) {
+    if (save !== undefined) writeFileSync(save, `${JSON.stringify(plan, undefined, 1)}\n`)
+    console.log(`seed ${plan.seed}: ${outcome.acknowledged} records acknowledged, 0 violations`)
+    return 0
+  }
+  console.log(`seed ${plan.seed}: ${outcome.violations[0]}`)
+  const kept = await shrink(
+    plan.steps.map((_, i) => i),
+    async (steps) => (await runStorage(only(plan, steps), settle)).violations.length > 0,
+  )
+  const short = only(plan, kept)
+  const { story, violations } = await runStorage(short, settle)
+  console.log(`shortened from ${plan.steps.length} to ${kept.length} steps:`)
+  console.log(story.join('\n'))
+  for (const violation of violations.slice(0, 20)) console.log(`violated: ${violation}`)
+  if (save !== undefined) writeFileSync(save, `${JSON.stringify(short, undefined, 1)}\n`)
+  const steps = kept.length === 0 ? 'none' : kept.join(',')
+  console.log(
+    `replay: npm run sim -- --scenario storage --seed ${plan.seed} --keep ${steps} --trace`,
+  )
+  return 1
+}
+
+function only(plan: StoragePlan, steps: readonly number[]): StoragePlan {
+  return { ...plan, steps: plan.steps.filter((_, i) => steps.includes(i)) }
+}
+
+function seconds(began: number): string {
+  return ((performance.now() - began) / 1000).toFixed(1)
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 0) {
+    throw new InvalidArgumentError('a whole number is needed')
+  }
+  return value
+}
+
+const command = new Command('sim')
+  .description('Runs the whole broker and its clients in a simulated world, seed after seed.')
+  .option(
+    '--scenario <name>',
+    'what is simulated: storage, one broker on a disk that fails',
+    (name) => {
+      if (name === 'storage') return name
+      throw new InvalidArgumentError('there is one scenario: storage')
+    },
+    'storage',
+  )
+  .option('--seed <number>', 'the first seed', wholeNumber, 1)
+  .option('--count <number>', 'how many seeds', wholeNumber, 1)
+  .option('--keep <steps>', 'only these steps of the plan, as 3,17,22', (text) =>
+    text === 'none' ? [] : text.split(',').map(wholeNumber),
+  )
+  .option('--trace', 'tell the story of the run', false)
+  .option('--save <file>', 'keep the shortened plan')
+  .option('--plan <file>', 'run a plan that was kept')
+  .allowExcessArguments(false)
+
+command.action(async (options: Options) => {
+  process.exitCode = await simulate(options)
+})
+await command.parseAsync()

@@ -1,0 +1,60 @@
+// The whole broker on a disk that fails, under many seeds; and what makes that worth something: that a run is the same each
+// time, and that what was once found is not found again.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
+import { runStorage } from '../../src/sim/storage/scenario.ts'
+import { settle } from '../ports/support.ts'
+import { runSeeds } from './seeds.ts'
+
+const BUGBASE = 'test/bugbase'
+const SEEDS = 2000
+
+test('one seed gives one story, to the letter', async () => {
+  for (const seed of [1, 2, 3]) {
+    const once = await runStorage(storagePlan(seed), settle)
+    const again = await runStorage(storagePlan(seed), settle)
+    assert.deepEqual(again, once)
+    assert.ok(once.story.length > 10)
+  }
+})
+
+test('every kind of trouble is met, and runs get somewhere all the same', async () => {
+  const kinds = new Set<string>()
+  for (let seed = 1; seed <= 200; seed++) {
+    for (const { kind } of storagePlan(seed).steps) kinds.add(kind)
+  }
+  assert.deepEqual([...kinds].sort(), [
+    'crash-at-operation',
+    'create',
+    'delete',
+    'fail-sync',
+    'fail-write',
+    'full',
+    'kill',
+    'power-cut',
+    'read',
+    'reset',
+    'send',
+    'slow',
+    'stop',
+  ])
+})
+
+test('nothing acknowledged is lost and nothing else is there, whatever the disk does', async () => {
+  const result = await runSeeds(1, SEEDS)
+  const replay = `npm run sim -- --scenario storage --seed ${result.failed} --trace`
+  assert.equal(result.failed, undefined, `to see what happened: ${replay}`)
+  assert.equal(result.seeds, SEEDS)
+  assert.ok(result.acknowledged > SEEDS * 20, `${result.acknowledged} records were acknowledged`)
+})
+
+for (const file of readdirSync(BUGBASE).filter((name) => name.endsWith('.json'))) {
+  test(`bugbase: ${file}`, async () => {
+    const plan = JSON.parse(readFileSync(`${BUGBASE}/${file}`, 'utf8')) as StoragePlan
+    const { violations } = await runStorage(plan, settle)
+    assert.deepEqual(violations, [])
+  })
+}

@@ -1,0 +1,35 @@
+// Runs its share of the seeds and reports each.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { storagePlan } from '../../src/sim/storage/plan.ts'
+import { type Outcome, runStorage } from '../../src/sim/storage/scenario.ts'
+import { settle } from '../ports/support.ts'
+
+export interface SeedsTask {
+  readonly first: number
+  readonly step: number
+  readonly end: number
+}
+
+export interface SeedsReport
+  extends Pick<Outcome, 'sent' | 'acknowledged' | 'read' | 'operations'> {
+  readonly seed: number
+  readonly violations: number
+}
+
+const { first, step, end } = workerData as SeedsTask
+for (let seed = first; seed < end; seed += step) {
+  const { sent, acknowledged, read, operations, violations } = await runStorage(
+    storagePlan(seed),
+    settle,
+  )
+  const report: SeedsReport = {
+    seed,
+    sent,
+    acknowledged,
+    read,
+    operations,
+    violations: violations.length,
+  }
+  parentPort?.postMessage(report)
+}
