@@ -9,8 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import { shrink } from '../../src/sim/shrink.ts'
 import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
-import { runStorage } from '../../src/sim/storage/scenario.ts'
-import { settle } from '../ports/support.ts'
+import { run } from './run.ts'
 import { runSeeds } from './seeds.ts'
 
 interface Options {
@@ -43,7 +42,7 @@ async function simulate(options: Options): Promise<number> {
 
 /** One run of one plan; a failure is shortened and explained. */
 async function one(plan: StoragePlan, { trace, save }: Options): Promise<number> {
-  const outcome = await runStorage(plan, settle)
+  const outcome = await run(plan)
   if (trace) console.log(outcome.story.join('\n'))
   if (outcome.violations.length === 0) {
     if (save !== undefined) writeFileSync(save, `${JSON.stringify(plan, undefined, 1)}\n`)
@@ -53,10 +52,10 @@ async function one(plan: StoragePlan, { trace, save }: Options): Promise<number>
   console.log(`seed ${plan.seed}: ${outcome.violations[0]}`)
   const kept = await shrink(
     plan.steps.map((_, i) => i),
-    async (steps) => (await runStorage(only(plan, steps), settle)).violations.length > 0,
+    async (steps) => (await run(only(plan, steps))).violations.length > 0,
   )
   const short = only(plan, kept)
-  const { story, violations } = await runStorage(short, settle)
+  const { story, violations } = await run(short)
   console.log(`shortened from ${plan.steps.length} to ${kept.length} steps:`)
   console.log(story.join('\n'))
   for (const violation of violations.slice(0, 20)) console.log(`violated: ${violation}`)

@@ -5,8 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
-import { runStorage } from '../../src/sim/storage/scenario.ts'
-import { settle } from '../ports/support.ts'
+import { run } from './run.ts'
 import { runSeeds } from './seeds.ts'
 
 const BUGBASE = 'test/bugbase'
@@ -14,8 +13,8 @@ const SEEDS = 2000
 
 test('one seed gives one story, to the letter', async () => {
   for (const seed of [1, 2, 3]) {
-    const once = await runStorage(storagePlan(seed), settle)
-    const again = await runStorage(storagePlan(seed), settle)
+    const once = await run(storagePlan(seed))
+    const again = await run(storagePlan(seed))
     assert.deepEqual(again, once)
     assert.ok(once.story.length > 10)
   }
@@ -54,7 +53,7 @@ test('nothing acknowledged is lost and nothing else is there, whatever the disk 
 for (const file of readdirSync(BUGBASE).filter((name) => name.endsWith('.json'))) {
   test(`bugbase: ${file}`, async () => {
     const plan = JSON.parse(readFileSync(`${BUGBASE}/${file}`, 'utf8')) as StoragePlan
-    const { violations } = await runStorage(plan, settle)
+    const { violations } = await run(plan)
     assert.deepEqual(violations, [])
   })
 }

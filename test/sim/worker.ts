@@ -2,8 +2,8 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { storagePlan } from '../../src/sim/storage/plan.ts'
-import { type Outcome, runStorage } from '../../src/sim/storage/scenario.ts'
-import { settle } from '../ports/support.ts'
+import type { Outcome } from '../../src/sim/storage/scenario.ts'
+import { run } from './run.ts'
 
 export interface SeedsTask {
   readonly first: number
@@ -19,10 +19,7 @@ export interface SeedsReport
 
 const { first, step, end } = workerData as SeedsTask
 for (let seed = first; seed < end; seed += step) {
-  const { sent, acknowledged, read, operations, violations } = await runStorage(
-    storagePlan(seed),
-    settle,
-  )
+  const { sent, acknowledged, read, operations, violations } = await run(storagePlan(seed))
   const report: SeedsReport = {
     seed,
     sent,

@@ -9,7 +9,7 @@ import { toHex } from '../../base/bytes.ts'
 import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
-import type { SegmentKey } from '../../storage/types.ts'
+import type { SegmentKey, SegmentLog } from '../../storage/types.ts'
 import type { RangeLeader } from './leader.ts'
 
 const ROLL_RETRY_MS = 250
@@ -129,9 +129,24 @@ async function rollSegment(leader: RangeLeader): Promise<void> {
   if (!result.ok) throw new EastGuardError(result.code, result.message, { detail: result.detail })
   // The answer is that of the roll which committed first, and only its end and its token count.
   const { answer } = result
-  await log?.seal(answer.endEntry)
+  await sealed(leader, log, answer.endEntry)
   context.counters.rolls.add(1)
   if (leader.mode !== 'rolling') return
   leader.opened()
   await context.store.keepState(next, answer.token)
+}
+
+/** The successor is open for everyone: there is no going back to a segment whose seal could not be written. */
+async function sealed(
+  leader: RangeLeader,
+  log: SegmentLog | undefined,
+  end: number,
+): Promise<void> {
+  try {
+    await log?.seal(end)
+  } catch (error) {
+    const message = `${nameOf(leader)}: its segment could not be sealed, the broker stops`
+    leader.end('broken', 'BROKER_STOPPED', message)
+    throw error
+  }
 }

@@ -27,15 +27,23 @@ const SETTLE_MS_MAX = 100_000
 /** No run needs more; one that does goes round in circles. */
 const EVENTS_MAX = 2_000_000
 
-/** `settle` resolves when every promise that can go on has gone on. */
-export async function runStorage(plan: StoragePlan, settle: () => Promise<void>): Promise<Outcome> {
-  const run = new Run(plan)
-  await run.whole(settle)
+/** What takes a real event loop, and so comes from outside. */
+export interface Loop {
+  /** Resolves when every promise that can go on has gone on. */
+  settle(): Promise<void>
+  /** An error that was thrown since and that nobody caught. */
+  uncaught(): Error | undefined
+}
+
+export async function runStorage(plan: StoragePlan, loop: Loop): Promise<Outcome> {
+  const run = new Run(plan, loop)
+  await run.whole()
   return run.outcome()
 }
 
 class Run implements Watcher {
   private readonly plan: StoragePlan
+  private readonly loop: Loop
   private readonly world: World
   private readonly judge = new Judge()
   private readonly machine: Machine
@@ -44,8 +52,9 @@ class Run implements Watcher {
   private readonly wrong: string[] = []
   private events = 0
 
-  constructor(plan: StoragePlan) {
+  constructor(plan: StoragePlan, loop: Loop) {
     this.plan = plan
+    this.loop = loop
     this.world = simWorld(plan.seed)
     this.machine = new Machine(this.world, plan, this)
     this.workload = new Workload(this.world, plan, this.judge, this)
@@ -60,11 +69,11 @@ class Run implements Watcher {
     this.say(`VIOLATION: ${what}`)
   }
 
-  async whole(settle: () => Promise<void>): Promise<void> {
+  async whole(): Promise<void> {
     const { machine, workload } = this
     machine.start()
     for (const [i, { atOnce }] of this.plan.topics.entries()) if (atOnce) workload.create(i)
-    await this.until('the first topics are there', () => workload.settled, settle)
+    await this.until('the first topics are there', () => workload.settled)
     const begin = this.world.clock.monotonic()
     for (const step of this.plan.steps) {
       this.world.clock.after(step.atMs, () => this.take(step))
@@ -72,35 +81,40 @@ class Run implements Watcher {
     const last = this.plan.steps.at(-1)?.atMs ?? 0
     const end = begin + last + 1
     this.world.clock.after(last + 1, () => {})
-    await this.until('the plan is done', () => this.world.clock.monotonic() >= end, settle)
+    await this.until('the plan is done', () => this.world.clock.monotonic() >= end)
     this.calm()
-    await this.until('everything has an outcome', () => workload.settled, settle)
-    await this.readAll('after the faults', settle)
+    await this.until('everything has an outcome', () => workload.settled)
+    await this.readAll('after the faults')
     machine.kill({ keepUnsynced: false }, 1, 'loses its power for the last time')
-    await this.until('the last start', () => machine.ready, settle)
-    await this.readAll('after the last power cut', settle)
+    await this.until('the last start', () => machine.ready)
+    await this.readAll('after the last power cut')
     await this.checkDeleted()
   }
 
-  private async until(
-    what: string,
-    done: () => boolean,
-    settle: () => Promise<void>,
-  ): Promise<void> {
+  private async until(what: string, done: () => boolean): Promise<void> {
     if (this.wrong.length > 0) return
     const deadline = this.world.clock.monotonic() + SETTLE_MS_MAX
     const over = (): boolean =>
       this.world.clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
-    await this.world.clock.runUntil(() => done() || over(), settle)
+    await this.world.clock.runUntil(
+      () => done() || over(),
+      () => this.settle(),
+    )
     if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
   }
 
-  private async readAll(when: string, settle: () => Promise<void>): Promise<void> {
+  private async settle(): Promise<void> {
+    await this.loop.settle()
+    const error = this.loop.uncaught()
+    if (error !== undefined) this.violation(`nobody caught ${error.stack ?? error.message}`)
+  }
+
+  private async readAll(when: string): Promise<void> {
     if (this.wrong.length > 0) return
     this.say(`all is read ${when}`)
     for (let i = 0; i < this.plan.topics.length; i++) this.workload.read(i)
     this.workload.checkTopics()
-    await this.until(`all is read ${when}`, () => this.workload.settled, settle)
+    await this.until(`all is read ${when}`, () => this.workload.settled)
   }
 
   private async checkDeleted(): Promise<void> {

@@ -23,6 +23,7 @@ import {
   RECORDS_AT,
   writeHeader,
 } from './header.ts'
+import { GROUP_BYTES } from './record.ts'
 import type { LogIdentity } from './types.ts'
 
 /** The end of every file that no group takes, so that a mark always finds room. */
@@ -115,6 +116,10 @@ export class LogFiles {
   /** Bytes that groups may still take in the current file. */
   get remaining(): number {
     return this.open === undefined ? 0 : usable(this.open.bytes) - this.position
+  }
+  /** How many marks fit behind the last group. */
+  get marksLeft(): number {
+    return Math.floor((this.current.bytes - this.position) / GROUP_BYTES)
   }
   get spareBytes(): number {
     let bytes = 0

@@ -282,7 +282,8 @@ export class GroupLog<Target, Item> {
 
   private pendingFloor(): boolean {
     const oldest = this.files.oldestEndLsn
-    return oldest !== undefined && this.floorOnDisk < oldest && oldest <= this.floor
+    if (oldest === undefined || oldest <= this.floorOnDisk || oldest > this.floor) return false
+    return this.files.marksLeft > 1
   }
 
   private markBytes(): Uint8Array {
@@ -291,10 +292,12 @@ export class GroupLog<Target, Item> {
     return bytes
   }
 
-  /** A mark that must be on disk: files wait for its floor. */
+  /** A mark that must be on disk, and stay there: files go because of its floor, so no torn group may take its place. */
   private async writeFloor(): Promise<void> {
     const floor = this.floor
-    await this.files.durable.write([this.markBytes()], this.files.position)
+    const at = this.files.position
+    this.files.position = at + GROUP_BYTES
+    await this.files.durable.write([this.markBytes()], at)
     this.floorReached(floor)
   }
 

@@ -20,7 +20,8 @@
 //
 // The salt is what makes the frames safe: neither bytes in a payload nor those that an earlier use left in the file can
 // imitate one, since the CRC of equal bytes differs with every other seed. A mark is not followed by
-// records of its own: it only says that all before it was synced, and the next group is written over it.
+// records of its own: it only says that all before it was synced, and the next group is written over it. But for a mark
+// that tells a floor because of which files were given up: the next group comes behind it.
 
 import { getI64, getU32, putI64, putU32, utf8 } from '../../base/bytes.ts'
 import { crc32c, crc32cOf } from '../../base/checksum.ts'
