@@ -6,7 +6,7 @@
 
 import { type Prng, prng } from '../../base/prng.ts'
 
-export type Trouble =
+type Trouble =
   | 'kill'
   | 'power-cut'
   | 'crash-at-operation'
@@ -54,7 +54,7 @@ export type Step =
 
 export type TimedStep = Step & { readonly atMs: number }
 
-export interface ProducerPlan {
+interface ProducerPlan {
   readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd'
   readonly lingerMs: number
   readonly deliveryTimeoutMs: number
