@@ -59,37 +59,37 @@ export class Machine {
   start(): void {
     if (this.process !== undefined) return
     const start = ++this.starts
-    const process = this.world.process(BROKER_HOST, this.disk, (line) => this.tell(line))
-    this.process = process
+    const life = this.world.process(BROKER_HOST, this.disk, (line) => this.tell(line))
+    this.process = life
     const faultsBefore = this.disk.failures
     const begun = this.world.clock.monotonic()
     this.watcher.say('broker: starts')
     const late = this.world.clock.after(START_MS_MAX, () => {
-      if (this.starts === start && this.process === process && this.running === undefined) {
+      if (this.starts === start && this.process === life && this.running === undefined) {
         this.watcher.violation(`a start did not end within ${START_MS_MAX} ms`)
       }
     })
     startServer({
-      ports: { ...process.ports, disk: process.disk },
+      ports: { ...life.ports, disk: life.disk },
       settings: this.settings,
       version: '0.0.0',
-      hooks: { onFatal: (error) => this.died(process, `the disk failed: ${error.message}`) },
+      hooks: { onFatal: (error) => this.died(life, `the disk failed: ${error.message}`) },
     }).then(
       (running) => {
         late.cancel()
-        if (!process.alive) return
+        if (!life.alive) return
         this.running = running
         const took = Math.round(this.world.clock.monotonic() - begun)
         this.watcher.say(`broker: ready after ${took} ms`)
       },
       (error: unknown) => {
         late.cancel()
-        if (!process.alive) return
+        if (!life.alive) return
         const { code, message } = error as EastGuardError
         if (this.disk.failures === faultsBefore) {
           this.watcher.violation(`the broker does not start: ${code ?? ''} ${message}`)
         }
-        this.died(process, `the start failed: ${code ?? ''} ${message}`)
+        this.died(life, `the start failed: ${code ?? ''} ${message}`)
       },
     )
   }
@@ -115,16 +115,16 @@ export class Machine {
 
   /** Ends the broker as SIGTERM does, then lets it start again. */
   stop(downMs: number): Promise<void> {
-    const { process, running } = this
-    if (process === undefined || running === undefined) return Promise.resolve()
+    const { process: life, running } = this
+    if (life === undefined || running === undefined) return Promise.resolve()
     this.watcher.say('broker: is asked to stop')
     const faultsBefore = this.disk.failures
     return running.stop().then(
       () => {
-        if (process.alive) this.kill({ keepUnsynced: true }, downMs, 'has stopped')
+        if (life.alive) this.kill({ keepUnsynced: true }, downMs, 'has stopped')
       },
       (error: unknown) => {
-        if (!process.alive) return
+        if (!life.alive) return
         if (this.disk.failures === faultsBefore)
           this.watcher.violation(`a stop failed: ${String(error)}`)
         this.kill({ keepUnsynced: true }, downMs, `stopped with ${String(error)}`)
@@ -162,11 +162,11 @@ export class Machine {
     this.watcher.say(`broker: ${level}: ${message}${why} ${JSON.stringify(rest)}`)
   }
 
-  private died(process: SimProcess, why: string): void {
-    if (this.process !== process) return
+  private died(life: SimProcess, why: string): void {
+    if (this.process !== life) return
     // The callbacks of this turn still run, as in a process that is about to exit.
     this.world.clock.nextTurn(() => {
-      if (this.process === process) this.kill({ keepUnsynced: true }, RESTART_MS, `ends, ${why}`)
+      if (this.process === life) this.kill({ keepUnsynced: true }, RESTART_MS, `ends, ${why}`)
     })
   }
 
