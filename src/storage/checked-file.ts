@@ -24,12 +24,21 @@ export async function writeChecked(disk: Disk, path: string, content: Uint8Array
   putU32(header, 8, VERSION)
   putU32(header, 12, content.length)
   putU32(header, 4, crc32c(content, crc32c(header.subarray(8))))
+  await replaceFile(disk, path, [header, content])
+}
+
+/** `writeChecked` for a file of another format. */
+export async function replaceFile(
+  disk: Disk,
+  path: string,
+  content: readonly Uint8Array[],
+): Promise<void> {
   const temporary = path + TEMPORARY
   // A leftover of a crash may be longer than what is written now.
   await disk.remove(temporary)
   const file = await disk.open(temporary, { mode: 'create-new' })
   try {
-    await file.write([header, content], 0)
+    await file.write(content, 0)
     await file.sync()
   } finally {
     await file.close()
@@ -40,13 +49,8 @@ export async function writeChecked(disk: Disk, path: string, content: Uint8Array
 
 /** Undefined when there is no such file. Throws DAMAGED when it is not what was written. */
 export async function readChecked(disk: Disk, path: string): Promise<Uint8Array | undefined> {
-  let bytes: Uint8Array
-  try {
-    bytes = await readWhole(disk, path)
-  } catch (error) {
-    if (error instanceof DiskError && error.fault === 'not-found') return undefined
-    throw error
-  }
+  const bytes = await readIfThere(disk, path)
+  if (bytes === undefined) return undefined
   if (bytes.length < HEADER_BYTES || getU32(bytes, 0) !== MAGIC) {
     throw damaged(path, `it does not begin as one of our files (${bytes.length} bytes)`)
   }
@@ -65,6 +69,15 @@ export async function readChecked(disk: Disk, path: string): Promise<Uint8Array 
     throw damaged(path, `it has ${bytes.length} bytes, ${HEADER_BYTES + length} were written`)
   }
   return bytes.subarray(HEADER_BYTES)
+}
+
+export async function readIfThere(disk: Disk, path: string): Promise<Uint8Array | undefined> {
+  try {
+    return await readWhole(disk, path)
+  } catch (error) {
+    if (error instanceof DiskError && error.fault === 'not-found') return undefined
+    throw error
+  }
 }
 
 export async function readWhole(disk: Disk, path: string): Promise<Uint8Array> {

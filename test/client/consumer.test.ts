@@ -27,6 +27,15 @@ async function fill(w: World, topic: string, partition: number, batches: Batches
   await w.until(producer.close())
 }
 
+/** Topic t, partition 0: records '1' and '2' at their offsets; retention took '0'. */
+async function fillAndTrim(w: World): Promise<void> {
+  const topic = w.broker.create('t', 1)
+  await fill(w, 't', 0, [['0'], ['1'], ['2']])
+  const log = topic.partitions[0] as FakePartition
+  log.batches.shift()
+  log.start = 1
+}
+
 async function read(w: World, records: AsyncIterable<ConsumerRecord>): Promise<string[]> {
   const values: string[] = []
   const iterator = records[Symbol.asyncIterator]()
@@ -259,11 +268,7 @@ test('a seek or an abort between the parts of a batch makes the rest of it void'
 
 test('an offset that retention removed is an error, or the start or the end, as asked', async () => {
   const w = await world()
-  const topic = w.broker.create('t', 1)
-  await fill(w, 't', 0, [['0'], ['1'], ['2']])
-  const log = topic.partitions[0] as FakePartition
-  log.batches.shift()
-  log.start = 1
+  await fillAndTrim(w)
   const consumer = (how?: 'earliest' | 'latest'): AsyncIterable<ConsumerRecord> =>
     w.client.consumer({
       topic: 't',
@@ -279,11 +284,7 @@ test('an offset that retention removed is an error, or the start or the end, as 
 
 test('an offset past the end is an error that names the range, or the start or the end, as asked', async () => {
   const w = await world()
-  const topic = w.broker.create('t', 1)
-  await fill(w, 't', 0, [['0'], ['1'], ['2']])
-  const log = topic.partitions[0] as FakePartition
-  log.batches.shift()
-  log.start = 1
+  await fillAndTrim(w)
   const consumer = (offset: number, options: Partial<ConsumerOptions>): Consumer =>
     w.client.consumer({ topic: 't', from: { offset }, ...options })
   const beyond = {

@@ -11,11 +11,10 @@ import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
-import { type Disk, DiskError } from '../../ports/disk.ts'
-import { readWhole } from '../checked-file.ts'
+import type { Disk } from '../../ports/disk.ts'
+import { readIfThere, replaceFile } from '../checked-file.ts'
 
 export const NODE_FILE = 'node.json'
-const TEMPORARY = `${NODE_FILE}.tmp`
 const FORMAT = 1
 
 export interface NodeRecord {
@@ -28,28 +27,13 @@ export interface NodeRecord {
 
 /** Undefined when there is none. Throws DATA_DIR_NEWER or DATA_DIR_UNUSABLE. */
 export async function readNodeFile(disk: Disk): Promise<NodeRecord | undefined> {
-  let bytes: Uint8Array
-  try {
-    bytes = await readWhole(disk, NODE_FILE)
-  } catch (error) {
-    if (error instanceof DiskError && error.fault === 'not-found') return undefined
-    throw error
-  }
-  return decode(bytes)
+  const bytes = await readIfThere(disk, NODE_FILE)
+  return bytes === undefined ? undefined : decode(bytes)
 }
 
 /** Durable when it resolves; a crash leaves the old record or the new. */
-export async function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
-  await disk.remove(TEMPORARY)
-  const file = await disk.open(TEMPORARY, { mode: 'create-new' })
-  try {
-    await file.write([encode(record)], 0)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await disk.rename(TEMPORARY, NODE_FILE)
-  await disk.syncDir('.')
+export function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
+  return replaceFile(disk, NODE_FILE, [encode(record)])
 }
 
 function encode(record: NodeRecord): Uint8Array {
