@@ -3,16 +3,19 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { EastGuardError } from '../../src/base/errors.ts'
 import { type Prng, prng } from '../../src/base/prng.ts'
 import { placeBatch } from '../../src/model/batch/header.ts'
 import type { Entry } from '../../src/model/entry.ts'
 import { type TopicId, topicId } from '../../src/model/ids.ts'
-import { type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
+import { DiskError } from '../../src/ports/disk.ts'
+import { type Crash, type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import { openLogStore } from '../../src/storage/log-store.ts'
 import { keyText } from '../../src/storage/segment-keys.ts'
 import type { LogStore, SegmentKey, SegmentLog } from '../../src/storage/types.ts'
 import { batchOf, plain, scanAll } from './segment/rig.ts'
 import { keptLog, type ManualClock, manualClock, seededRandom } from './support/ports.ts'
+import { shuffled } from './support/shuffled.ts'
 import { CUT, KILL, settleWhileAlive, untilCrash } from './support/until-crash.ts'
 
 const KEPT = topicId('11'.repeat(16))
@@ -40,11 +43,14 @@ class World {
   readonly segments = new Map<string, TrueSegment>()
   readonly failures: Error[] = []
   boots = 0
+  /** What a broker does when its disk has failed: it ends. */
+  failed: () => void = () => undefined
   /** Of the process that runs. */
   private settle: () => Promise<void> = async () => undefined
 
   constructor(seed: number) {
-    this.disk = simDisk({ seed })
+    // With an even seed operations end in any order.
+    this.disk = simDisk({ seed, ...(seed % 2 === 0 ? { later: shuffled(seed) } : {}) })
   }
 
   open(): Promise<LogStore> {
@@ -72,7 +78,10 @@ class World {
       },
       listener: {
         roomAgain: () => {},
-        failed: (error) => void this.failures.push(error),
+        failed: (error) => {
+          this.failures.push(error)
+          this.failed()
+        },
       },
     })
   }
@@ -229,6 +238,49 @@ test('many lives that end anywhere, each with other work, add up to one history'
       const at = world.disk.operations + 1 + chance.below(life % 2 === 0 ? 400 : 90)
       await live(world, seed * 100 + life, at, chance)
     }
+    await (await world.reopen(`seed ${seed}, end`)).close()
+  }
+})
+
+/** A life on a disk that fails: it ends by that, as a broker ends, or by a crash, or well. */
+function ailing(world: World, work: number, at: number, crash: Crash): Promise<void> {
+  const { disk } = world
+  return new Promise((resolve, reject) => {
+    const { crashes } = disk
+    const end = (how: Crash): void => {
+      if (disk.crashes !== crashes) return
+      disk.before = undefined
+      disk.crash(how)
+      resolve()
+    }
+    world.failed = () => end(KILL)
+    disk.before = ({ number }) => {
+      if (number === at) end(crash)
+    }
+    const life = async (): Promise<void> =>
+      world.work(await world.reopen(`until ${at}`), prng(work))
+    life().then(
+      () => end(KILL),
+      (error: unknown) => {
+        if (error instanceof DiskError || error instanceof EastGuardError) end(KILL)
+        else reject(error as Error)
+      },
+    )
+  })
+}
+
+test('what a sync that failed has left readable is not taken for durable by the process after it', async () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const chance = prng(seed)
+    const world = new World(seed)
+    for (let life = 0; life < 6; life++) {
+      world.disk.faults = { sync: chance.float() * 0.1, write: chance.float() * 0.03 }
+      const at = world.disk.operations + 1 + chance.below(life % 2 === 0 ? 400 : 90)
+      await ailing(world, seed * 100 + life, at, chance.below(2) === 0 ? KILL : CUT)
+    }
+    world.disk.faults = {}
+    world.failed = () => undefined
+    world.disk.crash(CUT)
     await (await world.reopen(`seed ${seed}, end`)).close()
   }
 })
