@@ -29,6 +29,8 @@ export interface ReportedLoss {
 
 export interface RepairReport {
   readonly losses: readonly ReportedLoss[]
+  /** Segment files that are to be made anew although all of their entries are whole. */
+  readonly rewrites: readonly string[]
   /** Files that are wrong and cost nothing. */
   readonly derived: readonly string[]
 }
@@ -54,7 +56,7 @@ export function repairLocal(
       const rewritten = findings
         .filter((finding) => finding.rebuild && finding.losses.length === 0)
         .map(({ base }) => `${base}.log`)
-      return accept({ losses: losses.map(reported), derived: [...rewritten, ...notices] })
+      return accept({ losses: losses.map(reported), rewrites: rewritten, derived: notices })
     },
   })
 }

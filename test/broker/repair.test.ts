@@ -10,6 +10,7 @@ import { repairDataDir } from '../../src/server/repair.ts'
 import { type DiskImage, type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import type { DirSurvey } from '../../src/storage/repair/survey.ts'
 import { keptLog, manualClock, seededRandom, settle } from '../storage/support/ports.ts'
+import { untilCrash } from '../storage/support/until-crash.ts'
 import {
   fill,
   makeTopic,
@@ -26,6 +27,7 @@ import {
 
 const ALL: boolean = process.env['EASTGUARD_FLIP_ALL'] === '1'
 const STRIDE = 900
+const CRASH_STRIDE = 13
 
 interface Written {
   readonly image: DiskImage
@@ -187,3 +189,71 @@ test('a bit flipped anywhere: what repair says is lost is lost, all else is serv
   }
   for (const [said, times] of outcomes) t.diagnostic(`${times} x ${said}`)
 })
+
+/** Something bad in a segment's middle, in its WAL, in a range state, and in the list of what is bad. */
+const HURTS: Readonly<Record<string, (sim: SimDisk, truth: readonly Truth[]) => void>> = {
+  'a block header of a sealed segment': (sim) => flipIn(sim, /rolled.*2\.log$/, 4096 + 30),
+  'an entry of a sealed segment, and its index': (sim) => {
+    flipIn(sim, /rolled.*2\.log$/, -1)
+    flipIn(sim, /rolled.*2\.index$/, 20)
+  },
+  'an entry that only the write-ahead log has': (sim, truth) => flipEntry(sim, truth[1] as Truth),
+  'a range state': (sim) => flipIn(sim, /rolled.*\.state$/, -1),
+  'all of a segment file': (sim) => {
+    for (let page = 0; page < 3; page++) flipIn(sim, /rolled.*1\.log$/, page * 4096 + 1)
+  },
+}
+
+function flipIn(sim: SimDisk, which: RegExp, byte: number): void {
+  const path = sim.paths().find((each) => which.test(each))
+  assert.ok(path !== undefined, String(which))
+  const { length } = sim.bytesOf(path)
+  if (byte < length) sim.flipBit(path, byte < 0 ? length + byte : byte, 0)
+}
+
+/** A byte of the last batch of the topic that the WAL has. */
+function flipEntry(sim: SimDisk, { topicId }: Truth): void {
+  const id = Buffer.from(topicId, 'hex')
+  for (const path of sim.paths().filter((each) => each.startsWith('wal/'))) {
+    const at = Buffer.from(sim.bytesOf(path)).lastIndexOf(id)
+    if (at >= 0) sim.flipBit(path, at + 84 + 70, 1)
+  }
+}
+
+async function servedBy(written: Written, disk: Disk): Promise<unknown> {
+  const running = await openStored(disk, 9)
+  const served: unknown[] = []
+  for (const { topicId, batches } of written.truth) {
+    for (const p of batches.keys()) {
+      const { lost, ...read } = await readOver(running, topicId, p)
+      served.push({ ...read, lost: [...lost] })
+    }
+  }
+  await running.close()
+  return served
+}
+
+for (const [what, hurt] of Object.entries(HURTS)) {
+  test(`a repair of ${what} that crashes at any operation and is done again ends the same`, async (t) => {
+    const all = await written()
+    const hurtDisk = (): SimDisk => {
+      const sim = simDisk({ image: all.image, seed: 7 })
+      hurt(sim, all.truth)
+      return sim
+    }
+    const once = hurtDisk()
+    const before = once.operations
+    await repair(once.mount(), true)
+    const operations = once.operations - before
+    const expected = await servedBy(all, once.mount())
+    for (let at = 1; at <= operations; at += ALL ? 1 : CRASH_STRIDE) {
+      const sim = hurtDisk()
+      const keepUnsynced = ([true, false, 'some'] as const)[at % 3] ?? true
+      await untilCrash(sim, sim.operations + at, { keepUnsynced }, () => repair(sim.mount(), true))
+      await repair(sim.mount(), true)
+      assert.deepEqual((await repair(sim.mount(), false)).losses, [], `operation ${at}`)
+      assert.deepEqual(await servedBy(all, sim.mount()), expected, `operation ${at}`)
+    }
+    t.diagnostic(`${operations} operations`)
+  })
+}

@@ -39,19 +39,22 @@ async function repair(
   const repaired = await repairLocal(config, async (found) => {
     report = found
     if (!out.json) await show(out, config.dataDir, found)
-    return acceptLoss && (found.losses.length > 0 || found.derived.length > 0)
+    return acceptLoss && (found.losses.length > 0 || found.rewrites.length > 0)
   })
   if (report === undefined) return
   if (out.json) await out.document(documentOf(config.dataDir, report, repaired))
-  const losses = report.losses.length
   if (repaired) {
     if (!out.json) await out.line('repaired: the next start of the broker serves the rest')
-  } else if (losses > 0) {
-    throw new EastGuardError('DAMAGED', `${lossesOf(losses)}, and nothing was changed`, {
-      hint: 'to go on without what is lost, copy the directory away and run again with --accept-loss',
-      detail: { losses },
-    })
+    return
   }
+  const losses = report.losses.length
+  const rewrites = report.rewrites.length
+  if (losses === 0 && rewrites === 0) return
+  const what = losses === 0 ? `${rewrites} segment files are to be made anew` : lossesOf(losses)
+  throw new EastGuardError('DAMAGED', `${what}, and nothing was changed`, {
+    hint: 'copy the directory away, and run again with --accept-loss to go on without what is lost',
+    detail: { losses, rewrites },
+  })
 }
 
 function lossesOf(count: number): string {
@@ -59,7 +62,7 @@ function lossesOf(count: number): string {
 }
 
 async function show(out: Output, dataDir: string, report: RepairReport): Promise<void> {
-  const { losses, derived } = report
+  const { losses, rewrites, derived } = report
   if (losses.length === 0) {
     await out.line(`${dataDir}: nothing is lost`)
   } else {
@@ -79,8 +82,14 @@ async function show(out: Output, dataDir: string, report: RepairReport): Promise
         : `${records} records in all, and what nothing tells of (?)`,
     )
   }
+  if (rewrites.length > 0) {
+    await out.line('damaged, but every entry of it is whole: --accept-loss makes it anew')
+    for (const file of rewrites) await out.line(`  ${file}`)
+  }
   if (derived.length > 0) {
-    await out.line('wrong as well, but nothing is lost by it: it is made anew, or removed')
+    await out.line(
+      'wrong as well, and nothing is lost by it: the broker makes it anew, or removes it',
+    )
     for (const file of derived) await out.line(`  ${file}`)
   }
 }
@@ -124,6 +133,7 @@ function documentOf(dataDir: string, report: RepairReport, repaired: boolean): J
         records,
       }),
     ),
+    rewrites: [...report.rewrites],
     derived: [...report.derived],
     repaired,
   }
