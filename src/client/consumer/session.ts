@@ -91,7 +91,10 @@ export class Session implements StreamHandler {
       }
       const { partition } = place
       if (data.error === undefined) this.events.pushed(partition, data)
-      else this.events.partitionFailed(partition, this.errorOf(data.error, partition))
+      else {
+        const { error: code, nextOffset } = data
+        this.events.partitionFailed(partition, this.errorOf(code, partition, nextOffset))
+      }
     } catch (error) {
       this.lost(asError(error))
     }
@@ -121,10 +124,17 @@ export class Session implements StreamHandler {
     this.connection.tell(requestFrame(consumeClose, VERSION_MAX, this.requestId, {}))
   }
 
-  private errorOf(code: EastGuardError['code'], partition: number): EastGuardError {
-    return new EastGuardError(code, `consuming '${this.topicName}', partition ${partition}`, {
-      detail: { topic: this.topicName, partition },
-    })
+  /** `nextOffset` is where reading can go on, where that is known. */
+  private errorOf(
+    code: EastGuardError['code'],
+    partition: number,
+    nextOffset: number = -1,
+  ): EastGuardError {
+    const what = `consuming '${this.topicName}', partition ${partition}`
+    const detail = { topic: this.topicName, partition }
+    if (nextOffset < 0) return new EastGuardError(code, what, { detail })
+    const message = `${what}: the next offset that can be read is ${nextOffset}`
+    return new EastGuardError(code, message, { detail: { ...detail, nextOffset } })
   }
 }
 

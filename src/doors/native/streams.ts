@@ -129,7 +129,9 @@ class Pushes implements StreamSink {
 
   ended(index: number, error: EastGuardError): boolean {
     const place = this.indexes[index] as number
-    this.outbox.push(consumeDataHead(this.requestId, error.code, place, -1, -1, -1, 0))
+    const { nextOffset } = error.detail
+    const next = typeof nextOffset === 'number' ? nextOffset : -1
+    this.outbox.push(consumeDataHead(this.requestId, error.code, place, -1, -1, next, 0))
     return this.goesOn()
   }
 

@@ -5,7 +5,8 @@
 //
 // `index` is the partition's place in the CONSUME request. `next offset` is where the stream stands behind these
 // batches: with a key span it moves on even when batches were left out, and an empty push says just that. Every push
-// costs as much credit as its batches have bytes, and at least one batch is sent while any credit is left.
+// costs as much credit as its batches have bytes, and at least one batch is sent while any credit is left. With
+// RECORDS_LOST it is the next offset that can be read.
 
 import { getI64, getU32, putI64, putU32 } from '../../base/bytes.ts'
 import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'

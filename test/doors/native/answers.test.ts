@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { EastGuard } from '../../../src/app/connect.ts'
 import { NativeConnection } from '../../../src/doors/native/connection.ts'
+import { holeBatch } from '../../../src/model/batch/hole.ts'
 import type { Connection, ConnectionHandlers } from '../../../src/ports/streams.ts'
 import { describeTopics } from '../../../src/wire/native/describe-topics.ts'
 import { fetch } from '../../../src/wire/native/fetch.ts'
@@ -77,6 +79,38 @@ test('a fetch answers with the very bytes of the batches, not with copies', asyn
     Buffer.compare(Buffer.concat(answer.partitions[0]?.batches ?? []), Buffer.concat(stored)),
     0,
   )
+})
+
+test('a consumer that comes to lost records is told where it can go on', async () => {
+  await using running = await runBroker()
+  const client = await RawClient.ready(running.port)
+  const topicId = await client.createTopic('t', { partitions: 1 })
+  for (const value of ['0', '1', '2', '3']) await client.send(topicId, 0, value)
+  client.close()
+  const [log] = running.store.logs.values()
+  assert.ok(log !== undefined)
+  for (const lost of [1, 2]) {
+    const entry = log.entries[lost]
+    assert.ok(entry !== undefined)
+    log.entries[lost] = { ...entry, batch: holeBatch(1) }
+  }
+  // Holes come out of files: they are made while no broker runs.
+  log.cold = true
+
+  await using eastguard = new EastGuard({ seeds: [`127.0.0.1:${running.port}`] })
+  const read = async (offset: number, values: string[]): Promise<void> => {
+    const consumer = eastguard.consumer({ topic: 't', from: { offset }, stopAtEnd: true })
+    for await (const { value } of consumer) values.push(Buffer.from(value ?? []).toString())
+  }
+  const before: string[] = []
+  await assert.rejects(read(0, before), {
+    code: 'RECORDS_LOST',
+    message: "consuming 't', partition 0: the next offset that can be read is 3",
+    detail: { topic: 't', partition: 0, nextOffset: 3 },
+  })
+  const behind: string[] = []
+  await read(3, behind)
+  assert.deepEqual([before, behind], [['0'], ['3']])
 })
 
 test('a topic asked for briefly comes without old segments and offsets, asked for whole with them', async () => {
