@@ -36,6 +36,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
     'power-cut',
     'read',
     'reset',
+    'rot',
     'send',
     'slow',
     'stop',

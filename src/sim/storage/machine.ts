@@ -24,6 +24,14 @@ const RESTART_MS = 50
 /** A start that takes longer than this without a fault hangs. */
 const START_MS_MAX = 20_000
 
+/** What a broker may answer to a start on damaged files. */
+const DAMAGE: ReadonlySet<string> = new Set([
+  'DAMAGED',
+  'DATA_DIR_MISMATCH',
+  'DATA_DIR_NEWER',
+  'DATA_DIR_UNUSABLE',
+])
+
 export interface Watcher {
   say(line: string): void
   violation(what: string): void
@@ -39,6 +47,8 @@ export class Machine {
   private running: RunningBroker | undefined
   /** Starts so far; a later one makes what an earlier one still waits for meaningless. */
   private starts = 0
+  private flipped = false
+  private refused = false
   /** Takes back failures that are still to come. */
   private readonly planned: (() => void)[] = []
   /** Operations left until the planned crash. */
@@ -86,6 +96,11 @@ export class Machine {
         late.cancel()
         if (!life.alive) return
         const { code, message } = error as EastGuardError
+        if (this.flipped && DAMAGE.has(code)) {
+          this.refused = true
+          this.watcher.say(`broker: refuses to start: ${code} ${message}`)
+          return
+        }
         if (this.disk.failures === faultsBefore) {
           this.watcher.violation(`the broker does not start: ${code ?? ''} ${message}`)
         }
@@ -113,15 +128,39 @@ export class Machine {
     this.fuse = { operations, run }
   }
 
-  /** Ends the broker as SIGTERM does, then lets it start again. */
-  stop(downMs: number): Promise<void> {
+  /** Some bit has flipped: from then on the broker may refuse, but only what it calls damaged. */
+  get rotten(): boolean {
+    return this.flipped
+  }
+
+  /** The broker does not start on what has become of its disk. */
+  get refuses(): boolean {
+    return this.refused
+  }
+
+  /** `file` and `byte` say which, as shares of what there is. */
+  rot(prefix: string, file: number, byte: number, bit: number): void {
+    const paths = this.disk.paths().filter((path) => path.startsWith(prefix) && path !== 'lock')
+    const path = paths[Math.floor(file * paths.length)]
+    const size = path === undefined ? 0 : this.disk.bytesOf(path).length
+    if (path === undefined || size === 0) return
+    const at = Math.floor(byte * size)
+    this.flipped = true
+    this.disk.flipBit(path, at, bit)
+    this.watcher.say(`disk: bit ${bit} of byte ${at} of ${path} flips`)
+  }
+
+  /** Ends the broker as SIGTERM does, runs `down`, then lets it start again. */
+  stop(downMs: number, down: () => void = () => {}): Promise<void> {
     const { process: life, running } = this
     if (life === undefined || running === undefined) return Promise.resolve()
     this.watcher.say('broker: is asked to stop')
     const faultsBefore = this.disk.failures
     return running.stop().then(
       () => {
-        if (life.alive) this.kill({ keepUnsynced: true }, downMs, 'has stopped')
+        if (!life.alive) return
+        this.kill({ keepUnsynced: true }, downMs, 'has stopped')
+        down()
       },
       (error: unknown) => {
         if (!life.alive) return

@@ -16,6 +16,7 @@ type Trouble =
   | 'slow'
   | 'reset'
   | 'stop'
+  | 'rot'
 
 export type Step =
   /** `records` records one after another, without waiting, by one producer to one partition. */
@@ -51,6 +52,19 @@ export type Step =
   | { readonly kind: 'reset' }
   /** A graceful stop, and a start after a while. */
   | { readonly kind: 'stop'; readonly downMs: number }
+  /**
+   * A bit of a file below `prefix` flips: which file and which byte of it are shares, 0 to 1. After a graceful stop, or in
+   * a file of a topic while the broker runs.
+   */
+  | {
+      readonly kind: 'rot'
+      readonly whileRunning: boolean
+      readonly prefix: string
+      readonly file: number
+      readonly byte: number
+      readonly bit: number
+      readonly downMs: number
+    }
 
 export type TimedStep = Step & { readonly atMs: number }
 
@@ -97,6 +111,7 @@ const TROUBLES: readonly Trouble[] = [
   'slow',
   'reset',
   'stop',
+  'rot',
 ]
 
 export function storagePlan(seed: number): StoragePlan {
@@ -194,5 +209,17 @@ function trouble(chance: Prng, kind: Trouble): Step {
       return { kind, latencyMs: 5 + chance.below(100), forMs: 1 + chance.below(600) }
     case 'reset':
       return { kind }
+    case 'rot': {
+      const whileRunning = chance.below(2) === 0
+      return {
+        kind,
+        whileRunning,
+        prefix: whileRunning ? 'topics' : prefix,
+        file: chance.float(),
+        byte: chance.float(),
+        bit: chance.below(8),
+        downMs,
+      }
+    }
   }
 }

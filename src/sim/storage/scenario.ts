@@ -57,7 +57,11 @@ class Run implements Watcher {
     this.loop = loop
     this.world = simWorld(plan.seed)
     this.machine = new Machine(this.world, plan, this)
-    this.workload = new Workload(this.world, plan, this.judge, this)
+    this.workload = new Workload(this.world, plan, this.judge, {
+      say: (line) => this.say(line),
+      violation: (what) => this.violation(what),
+      mayBeDamaged: () => this.machine.rotten,
+    })
   }
 
   say(line: string): void {
@@ -92,15 +96,20 @@ class Run implements Watcher {
   }
 
   private async until(what: string, done: () => boolean): Promise<void> {
-    if (this.wrong.length > 0) return
+    if (this.over) return
     const deadline = this.world.clock.monotonic() + SETTLE_MS_MAX
     const over = (): boolean =>
-      this.world.clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
+      this.world.clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.over
     await this.world.clock.runUntil(
       () => done() || over(),
       () => this.settle(),
     )
-    if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
+    if (!done() && !this.over) this.violation(`never came true: ${what}`)
+  }
+
+  /** Something is wrong, or there is nobody left to be asked. */
+  private get over(): boolean {
+    return this.wrong.length > 0 || this.machine.refuses
   }
 
   private async settle(): Promise<void> {
@@ -110,7 +119,7 @@ class Run implements Watcher {
   }
 
   private async readAll(when: string): Promise<void> {
-    if (this.wrong.length > 0) return
+    if (this.over) return
     this.say(`all is read ${when}`)
     for (let i = 0; i < this.plan.topics.length; i++) this.workload.read(i)
     this.workload.checkTopics()
@@ -118,7 +127,7 @@ class Run implements Watcher {
   }
 
   private async checkDeleted(): Promise<void> {
-    if (this.wrong.length > 0) return
+    if (this.over) return
     for (const id of this.workload.deleted) {
       const left = this.machine.disk.paths().filter((path) => path.includes(id))
       if (left.length > 0) this.violation(`a deleted topic left ${left.join(', ')}`)
@@ -179,6 +188,12 @@ class Run implements Watcher {
       case 'stop':
         void machine.stop(step.downMs)
         return
+      case 'rot': {
+        const rot = (): void => machine.rot(step.prefix, step.file, step.byte, step.bit)
+        if (step.whileRunning) rot()
+        else void machine.stop(step.downMs, rot)
+        return
+      }
     }
   }
 

@@ -17,6 +17,11 @@ const PATIENCE_MS = 60_000
 /** Less than a WAL file of any plan. */
 const MESSAGE_BYTES_MAX = 16 * 1024
 
+export interface ClientWatcher extends Watcher {
+  /** DAMAGED is an answer that may be given. */
+  mayBeDamaged(): boolean
+}
+
 type SendStep = Extract<Step, { kind: 'send' }>
 
 export class Workload {
@@ -24,12 +29,12 @@ export class Workload {
   /** Of topics whose deletion was answered. */
   readonly deleted: TopicId[] = []
   private readonly judge: Judge
-  private readonly watcher: Watcher
+  private readonly watcher: ClientWatcher
   private readonly client: EastGuardClient
   private readonly producers: readonly { readonly producer: Producer; readonly patient: boolean }[]
   private readonly pending = new Set<Promise<void>>()
 
-  constructor(world: World, plan: StoragePlan, judge: Judge, watcher: Watcher) {
+  constructor(world: World, plan: StoragePlan, judge: Judge, watcher: ClientWatcher) {
     this.judge = judge
     this.watcher = watcher
     this.client = new EastGuardClient(
@@ -77,7 +82,7 @@ export class Workload {
     const maybeStored = (detail as { maybeStored?: boolean } | undefined)?.maybeStored ?? false
     this.watcher.say(`client: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
     // A producer that knew an earlier life of the topic is told once that there is another now.
-    if (unexpected && code !== 'UNKNOWN_TOPIC') {
+    if (unexpected && code !== 'UNKNOWN_TOPIC' && !this.isDamage(code)) {
       this.watcher.violation(`${name} was given up: ${code}: ${message}`)
     }
     this.judge.reject(name, maybeStored)
@@ -166,7 +171,7 @@ export class Workload {
     } catch (error) {
       const { code, message } = asEastGuardError(error)
       this.watcher.say(`client: a reading of ${log} ended with ${code}`)
-      if (this.lives(topic, log)) {
+      if (this.lives(topic, log) && !this.isDamage(code)) {
         this.watcher.violation(`${log} cannot be read: ${code}: ${message}`)
       }
     }
@@ -188,6 +193,10 @@ export class Workload {
           (error: unknown) => this.watcher.violation(`topics cannot be listed: ${String(error)}`),
         ),
     )
+  }
+
+  private isDamage(code: string): boolean {
+    return code === 'DAMAGED' && this.watcher.mayBeDamaged()
   }
 
   private topic(index: number): TopicLife {
