@@ -8,7 +8,7 @@ import { FRAME_BYTES, GROUP_BYTES, type GroupHeader, putFrame, putGroup } from '
 
 /** Tails below this are copied: one more buffer in the write costs more than copying so few bytes. */
 const COPY_BELOW = 4096
-const SLAB_BYTES = 1024 * 1024
+const SLAB_BYTES_LEAST = 16 * 1024
 
 /** How a log's records become bytes: a head that is written in place, and a tail that exists already. */
 export interface RecordShape<Target, Item> {
@@ -19,7 +19,8 @@ export interface RecordShape<Target, Item> {
 
 export class GroupEncoder<Target, Item> {
   private readonly shape: RecordShape<Target, Item>
-  private slab: Uint8Array = new Uint8Array(SLAB_BYTES)
+  /** As large as the largest group so far needed, about. */
+  private slab: Uint8Array = new Uint8Array(0)
   private buffers: Uint8Array[] = []
   /** Where the slab is free, and from where it is not in `buffers` yet. */
   private at = 0
@@ -36,7 +37,9 @@ export class GroupEncoder<Target, Item> {
 
   /** `slabBytes` bounds what `begin` and `add` may put into the slab: the group's size is enough. */
   begin(slabBytes: number, firstLsn: number, header: GroupHeader, salt: number): void {
-    if (slabBytes > this.slab.length) this.slab = new Uint8Array(slabBytes)
+    if (slabBytes > this.slab.length) {
+      this.slab = new Uint8Array(Math.max(slabBytes, 2 * this.slab.length, SLAB_BYTES_LEAST))
+    }
     this.buffers = []
     putGroup(this.slab, 0, firstLsn, header, salt)
     this.at = GROUP_BYTES
