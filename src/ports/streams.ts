@@ -8,8 +8,9 @@ export interface Address {
 export interface Connection {
   readonly remote: Address
   /**
-   * Set once, at once on receipt of the connection. Chunks belong to the receiver, which may keep slices of them and
-   * change their bytes. `onClose` comes exactly once, last; `error` is absent after an orderly end.
+   * Set once, at once on receipt of the connection. Chunks are lent: their bytes may be changed, and are written over
+   * when `onData` has returned, so what is to be kept is copied. `onClose` comes exactly once, last; `error` is absent
+   * after an orderly end.
    */
   handle(handlers: ConnectionHandlers): void
   /**

@@ -36,15 +36,26 @@ export function streamsSuite(name: string, withStreams: WithStreams): void {
     await endBoth(near, far, listener)
   })
 
-  check('a chunk belongs to its receiver, who may change it', async (harness) => {
-    const { near, far, listener } = await pair(harness)
-    const sent = new Uint8Array(1000).fill(9)
-    far.onData = (chunk) => chunk.fill(0)
-    near.connection.write([sent, sent])
-    await far.received(2000)
-    assert.ok(sent.every((byte) => byte === 9))
-    await endBoth(near, far, listener)
-  })
+  check(
+    'a chunk is lent: its receiver may change it, and the next one writes over it',
+    async (harness) => {
+      const { near, far, listener } = await pair(harness)
+      const sent = new Uint8Array(1000).fill(9)
+      const kept: Uint8Array[] = []
+      far.onData = (chunk) => {
+        chunk.fill(0)
+        kept.push(chunk)
+      }
+      near.connection.write([sent])
+      await far.received(1000)
+      near.connection.write([sent])
+      await far.received(2000)
+      assert.ok(sent.every((byte) => byte === 9))
+      assert.ok(far.bytes().every((byte) => byte === 9))
+      assert.notEqual(kept[0]?.[0], 9, 'what is kept of a chunk is lost')
+      await endBoth(near, far, listener)
+    },
+  )
 
   check('a receiver that pauses stops its sender, and resuming drains', async (harness) => {
     const { near, far, listener } = await pair(harness)
@@ -174,7 +185,7 @@ class Side {
     this.connection = connection
     connection.handle({
       onData: (chunk) => {
-        this.chunks.push(chunk)
+        this.chunks.push(chunk.slice())
         this.byteCount += chunk.length
         this.onData?.(chunk)
         this.look()

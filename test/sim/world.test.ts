@@ -23,7 +23,8 @@ async function transcript(seed: number): Promise<string[]> {
           say(`server got ${chunk.length}`)
           const at = end
           end += chunk.length
-          void file.write([chunk], at).then(() => connection.write([chunk.subarray(0, 1)]))
+          const kept = chunk.slice()
+          void file.write([kept], at).then(() => connection.write([kept.subarray(0, 1)]))
         },
         onClose: () => say('server closed'),
       })

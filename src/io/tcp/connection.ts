@@ -11,6 +11,7 @@ import { assert } from '../../base/assert.ts'
 import type { Address, Connection, ConnectionHandlers } from '../../ports/streams.ts'
 import { gather } from '../gather.ts'
 import { networkError, showAddress } from './errors.ts'
+import type { Lender } from './lent.ts'
 
 /** `write` says false when more than this waits. Higher: fewer stalls, more memory per slow reader. */
 const HIGH_WATER_BYTES = 1024 * 1024
@@ -21,6 +22,7 @@ const END_STALL_MS = 5000
 export class TcpConnection implements Connection {
   readonly remote: Address
   private readonly socket: net.Socket
+  private readonly lender: Lender
   private readonly flushLater: (connection: TcpConnection) => void
   private handlers: ConnectionHandlers | undefined
   /** Written in this turn, not yet given to the socket. */
@@ -33,12 +35,15 @@ export class TcpConnection implements Connection {
   private closeSeen = false
   private closeTold = false
 
+  /** `socket` is paused until there are handlers, and gives what it reads to `lender`. */
   constructor(
     socket: net.Socket,
+    lender: Lender,
     remote: Address,
     flushLater: (connection: TcpConnection) => void,
   ) {
     this.socket = socket
+    this.lender = lender
     this.remote = remote
     this.flushLater = flushLater
     socket.on('error', (error) => {
@@ -61,9 +66,10 @@ export class TcpConnection implements Connection {
       queueMicrotask(() => this.tellClose())
       return
     }
-    this.socket.on('data', (chunk: Uint8Array) => {
+    this.lender.lend = (chunk) => {
       if (!this.socket.destroyed) handlers.onData(chunk)
-    })
+    }
+    this.socket.resume()
   }
 
   get queuedBytes(): number {

@@ -7,9 +7,11 @@
 
 import net from 'node:net'
 import { setImmediate } from 'node:timers'
+import { assert } from '../../base/assert.ts'
 import type { Address, Connection, ConnectOptions, Listener, Streams } from '../../ports/streams.ts'
 import { TcpConnection } from './connection.ts'
 import { networkError, showAddress } from './errors.ts'
+import { acceptLending, type Lender, readingFor } from './lent.ts'
 
 /** Connections that wait for `accept`; a whole cluster's clients may come back in one second. */
 const BACKLOG = 1024
@@ -29,14 +31,25 @@ function flushLater(connection: TcpConnection): void {
   if (dirty.push(connection) === 1) setImmediate(flushAll)
 }
 
+function newLender(): Lender {
+  return {
+    lend: () => {
+      assert(false, 'nothing is read before there are handlers')
+    },
+  }
+}
+
 function listen(
   address: Address,
   onConnection: (connection: Connection) => void,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true }
+    const server = net.createServer(options, (accepted) => {
+      const lender = newLender()
+      const socket = acceptLending(accepted, lender)
       const remote = { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
-      onConnection(new TcpConnection(socket, remote, flushLater))
+      onConnection(new TcpConnection(socket, lender, remote, flushLater))
     })
     const refuse = (error: Error): void => {
       reject(networkError(`cannot listen on ${showAddress(address)}`, error))
@@ -66,12 +79,15 @@ function connect(address: Address, options: ConnectOptions): Promise<Connection>
       reject(new Error(`${doing}: aborted`, { cause: signal.reason }))
       return
     }
+    const lender = newLender()
     const socket = net.connect({
       host: address.host,
       port: address.port,
       allowHalfOpen: true,
       noDelay: true,
+      onread: readingFor(lender),
     })
+    socket.pause()
     const settle = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
@@ -92,7 +108,7 @@ function connect(address: Address, options: ConnectOptions): Promise<Connection>
     signal?.addEventListener('abort', abort, { once: true })
     socket.once('connect', () => {
       settle()
-      resolve(new TcpConnection(socket, address, flushLater))
+      resolve(new TcpConnection(socket, lender, address, flushLater))
     })
   })
 }

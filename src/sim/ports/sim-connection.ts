@@ -10,6 +10,7 @@ import type { SimClock } from './clock.ts'
 const HIGH_WATER_BYTES = 1024 * 1024
 const WINDOW_BYTES = 256 * 1024
 const CHUNK_BYTES_MAX = 64 * 1024
+const SPENT = 0xdd
 
 export interface Line {
   readonly host: string
@@ -154,7 +155,7 @@ export class SimConnection implements Connection {
     clock.after(this.lastArrival - clock.monotonic(), run)
   }
 
-  /** Cuts where the seed says: often short, so that frames are split everywhere; copied, for it is the receiver's. */
+  /** Cuts where the seed says: often short, so that frames are split everywhere; copied, for the receiver may change it. */
   private takeChunk(bytesMax: number): Uint8Array {
     const { chance } = this.line
     const most = chance.below(4) === 0 ? 16 : CHUNK_BYTES_MAX
@@ -198,6 +199,8 @@ export class SimConnection implements Connection {
       if (chunk === undefined) break
       const { length } = chunk
       this.handlers.onData(chunk)
+      // As a real connection's buffer is when it is used again: whoever kept a view of it must notice.
+      chunk.fill(SPENT)
       this.peer?.taken(length)
     }
     if (!this.peerEnded || this.unread.length > 0 || this.state === 'closed') return

@@ -1,10 +1,13 @@
-// Cuts a byte stream into frames. A frame that lies within one chunk is a view of it; one that spans chunks is put
-// together in a buffer of its own.
+// Cuts a byte stream into frames. The chunks are lent (ports/streams.ts), the frames are their receiver's: every byte is
+// copied once, a run of whole frames at a time, or straight to its place in a frame that spans chunks.
 //
 //   chunk  ┌─────┬─────────────┬─────┬───────┬─────┬──────        chunk  ──────┬─────┬───
 //          │ len │ payload     │ len │ pay.. │ len │ begin..                ..end│ len │
 //          └─────┴─────────────┴─────┴───────┴─────┴──────               ──────┴─────┴───
-//                 a view              a view        └───── put together ──────┘
+//            one copy, frames are views of it    └───── put together ──────┘
+//
+// Why lent: memory that is made anew for every read is what drives the engine's garbage collector on a broker, which
+// otherwise makes next to nothing. So a byte takes new memory once, here, and no more of it than the frames need.
 //
 // An announced length is checked against the limit before anything is allocated, and is not trusted beyond EAGER_BYTES
 // until bytes have come: the buffer then has at most GROWTH times what has arrived. So a peer cannot reserve 72 MiB by
@@ -18,6 +21,11 @@ import { LENGTH_BYTES } from './header.ts'
 const FRAME_BYTES_MIN = 6
 const EAGER_BYTES = 256 * 1024
 const GROWTH = 4
+/** Whole frames that are copied together: a frame that is kept keeps no more neighbours than these. */
+const RUN_BYTES_MAX = 64 * 1024
+/** Less than this is copied into a slab that all readers share, since few bytes are not worth a buffer. */
+const OWN_BUFFER_FROM_BYTES = 16 * 1024
+const SLAB_BYTES = 64 * 1024
 
 export class FrameReader {
   /** May be raised after HELLO. */
@@ -52,30 +60,20 @@ export class FrameReader {
     this.ended = true
     let at = 0
     while (at < chunk.length) {
-      let length = this.want
-      if (length === 0) {
-        if (this.lengthHave === 0 && chunk.length - at >= LENGTH_BYTES) {
-          length = this.checked(getU32(chunk, at))
-          at += LENGTH_BYTES
-        } else {
-          this.lengthField[this.lengthHave++] = chunk[at++] as number
-          if (this.lengthHave < LENGTH_BYTES) continue
-          this.lengthHave = 0
-          length = this.checked(getU32(this.lengthField, 0))
-        }
-        if (chunk.length - at >= length) {
-          if (onFrame(chunk.subarray(at, at + length)) === false) return
-          at += length
+      if (this.want === 0) {
+        const end = this.lengthHave > 0 ? at : this.runEnd(chunk, at)
+        if (end > at) {
+          if (!giveRun(chunk.subarray(at, end), onFrame)) return
+          at = end
           continue
         }
-        this.want = length
-        this.have = 0
-        this.gathered = ownBuffer(Math.min(length, EAGER_BYTES))
+        at = this.readLength(chunk, at)
+        if (this.want === 0) break
       }
-      const take = Math.min(length - this.have, chunk.length - at)
+      const take = Math.min(this.want - this.have, chunk.length - at)
       this.gather(chunk.subarray(at, at + take))
       at += take
-      if (this.have < length) break
+      if (this.have < this.want) break
       const frame = this.gathered
       this.gathered = EMPTY
       this.want = 0
@@ -84,14 +82,40 @@ export class FrameReader {
     this.ended = false
   }
 
+  /** Where the run of whole frames that begins at `at` ends; at a length that is refused, too. */
+  private runEnd(chunk: Uint8Array, at: number): number {
+    let end = at
+    while (chunk.length - end >= LENGTH_BYTES) {
+      const length = getU32(chunk, end)
+      if (length > this.frameBytesMax || length < FRAME_BYTES_MIN) break
+      const next = end + LENGTH_BYTES + length
+      if (next > chunk.length || (next - at > RUN_BYTES_MAX && end > at)) break
+      end = next
+    }
+    return end
+  }
+
+  /** Begins a frame that is put together, unless the chunk ends within its length field. */
+  private readLength(chunk: Uint8Array, from: number): number {
+    let at = from
+    while (this.lengthHave < LENGTH_BYTES) {
+      if (at === chunk.length) return at
+      this.lengthField[this.lengthHave++] = chunk[at++] as number
+    }
+    this.lengthHave = 0
+    this.want = this.checked(getU32(this.lengthField, 0))
+    this.have = 0
+    this.gathered = memory(Math.min(this.want, EAGER_BYTES))
+    return at
+  }
+
   private gather(part: Uint8Array): void {
     const need = this.have + part.length
     if (need > this.gathered.length) {
-      const larger = ownBuffer(Math.min(this.want, Math.max(need, GROWTH * this.have)))
+      const larger = memory(Math.min(this.want, Math.max(need, GROWTH * this.have)))
       larger.set(this.gathered.subarray(0, this.have))
       this.gathered = larger
     }
-    // Copied, because whoever takes a frame takes it as one run of bytes.
     this.gathered.set(part, this.have)
     this.have = need
   }
@@ -114,7 +138,29 @@ export class FrameReader {
   }
 }
 
-/** Not from Node's shared pool: a frame that is kept for long would keep its neighbours there. */
-function ownBuffer(length: number): Uint8Array {
-  return Buffer.allocUnsafeSlow(length)
+/** Copies whole frames, length fields and all, and gives views of the copy; false when told to stop. */
+function giveRun(lent: Uint8Array, onFrame: (frame: Uint8Array) => boolean | void): boolean {
+  const run = memory(lent.length)
+  run.set(lent)
+  for (let at = 0; at < run.length; ) {
+    const end = at + LENGTH_BYTES + getU32(run, at)
+    if (onFrame(run.subarray(at + LENGTH_BYTES, end)) === false) return false
+    at = end
+  }
+  return true
+}
+
+let slab: Uint8Array = EMPTY
+let slabAt = 0
+
+function memory(bytes: number): Uint8Array {
+  // Not from Node's own pool, where whatever is kept would share its fate with things of any other kind.
+  if (bytes >= OWN_BUFFER_FROM_BYTES) return Buffer.allocUnsafeSlow(bytes)
+  if (slabAt + bytes > slab.length) {
+    slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+    slabAt = 0
+  }
+  const from = slabAt
+  slabAt += bytes
+  return slab.subarray(from, slabAt)
 }

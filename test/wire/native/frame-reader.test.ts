@@ -70,14 +70,55 @@ describe('a frame reader', () => {
     }
   })
 
-  it('gives a view of the chunk when the frame lies within it', () => {
-    const chunk = framed([Buffer.alloc(10, 1), Buffer.alloc(20, 2)])
-    const seen: Uint8Array[] = []
-    new FrameReader(LIMIT).push(chunk, (frame) => {
-      seen.push(frame)
+  it('keeps no view of a chunk, and gives every frame bytes that nobody else has', () => {
+    const size = fc.oneof(
+      fc.integer({ min: 6, max: 300 }),
+      fc.integer({ min: 15_000, max: 70_000 }),
+      fc.integer({ min: 200_000, max: 600_000 }),
+    )
+    const run = fc.property(
+      fc.array(size, { minLength: 1, maxLength: 12 }),
+      fc.integer({ min: 1_000, max: 300_000 }),
+      (sizes, chunkBytes) => {
+        const payloads = sizes.map((bytes, i) => Buffer.alloc(bytes, i + 1))
+        const stream = framed(payloads)
+        const lent = Buffer.alloc(chunkBytes)
+        const frames: Uint8Array[] = []
+        // Two readers in turns, for they share memory.
+        const readers = [new FrameReader(LIMIT), new FrameReader(LIMIT)]
+        for (let at = 0; at < stream.length; at += chunkBytes) {
+          for (const reader of readers) {
+            const bytes = stream.copy(lent, 0, at, at + chunkBytes)
+            reader.push(lent.subarray(0, bytes), (frame) => {
+              frames.push(frame)
+            })
+            lent.fill(0xdd)
+          }
+        }
+        assert.equal(frames.length, 2 * payloads.length)
+        for (const payload of payloads) {
+          const same = frames.filter((frame) => payload.equals(frame))
+          assert.equal(same.length, 2)
+        }
+        for (const frame of frames) frame.fill(0)
+        assert.ok(frames.every((frame) => frame.every((byte) => byte === 0)))
+      },
+    )
+    fc.assert(run, { numRuns: 40 })
+  })
+
+  it('makes a buffer of its own for a large frame, so that one that is kept keeps no neighbours', () => {
+    const stream = framed([
+      Buffer.alloc(64_000, 1),
+      Buffer.alloc(64_000, 2),
+      Buffer.alloc(64_000, 3),
+    ])
+    const buffers = new Set<ArrayBufferLike>()
+    new FrameReader(LIMIT).push(stream, (frame) => {
+      buffers.add(frame.buffer)
+      assert.ok(frame.buffer.byteLength < 66_000)
     })
-    assert.equal(seen.length, 2)
-    for (const frame of seen) assert.equal(frame.buffer, chunk.buffer)
+    assert.equal(buffers.size, 3)
   })
 
   it('knows at every byte whether a frame has begun and not ended', () => {
