@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EastGuardError } from '../../src/base/errors.ts'
+import { prng } from '../../src/base/prng.ts'
 import type { TopicId } from '../../src/model/ids.ts'
 import type { Disk } from '../../src/ports/disk.ts'
 import { repairDataDir } from '../../src/server/repair.ts'
@@ -188,6 +189,25 @@ test('a bit flipped anywhere: what repair says is lost is lost, all else is serv
     }
   }
   for (const [said, times] of outcomes) t.diagnostic(`${times} x ${said}`)
+})
+
+test('many bits flipped in segments and write-ahead log at once: no record wrong, no loss untold', async () => {
+  const all = await written()
+  for (let seed = 1; seed <= (ALL ? 1000 : 25); seed++) {
+    const chance = prng(seed)
+    const sim = simDisk({ image: all.image })
+    const paths = sim.paths().filter((path) => /^topics.*(log|index)$|^wal/.test(path))
+    for (let flips = 1 + chance.below(8); flips > 0; flips--) {
+      const path = paths[chance.below(paths.length)] as string
+      const bytes = sim.bytesOf(path)
+      let byte = chance.below(bytes.length)
+      while (bytes[byte] === 0 && chance.below(50) > 0) byte = chance.below(bytes.length)
+      sim.flipBit(path, byte, chance.below(8))
+    }
+    if (chance.below(2) === 0) await (await openStored(sim.mount(), 5)).close()
+    const survey = await repair(sim.mount(), true)
+    await check(all, survey, sim.mount(), `seed ${seed}`)
+  }
 })
 
 /** Something bad in a segment's middle, in its WAL, in a range state, and in the list of what is bad. */
