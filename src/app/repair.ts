@@ -29,8 +29,8 @@ export interface ReportedLoss {
 
 export interface RepairReport {
   readonly losses: readonly ReportedLoss[]
-  /** Segment files that are to be made anew although all of their entries are whole. */
-  readonly rewrites: readonly string[]
+  /** Segment files that are damaged, or marked as such, although all of their entries are whole. */
+  readonly whole: readonly string[]
   /** Files that are wrong and cost nothing. */
   readonly derived: readonly string[]
 }
@@ -53,10 +53,10 @@ export function repairLocal(
     },
     settings: settingsOf(config),
     accept: ({ losses, notices, findings }) => {
-      const rewritten = findings
-        .filter((finding) => finding.rebuild && finding.losses.length === 0)
+      const whole = findings
+        .filter((finding) => finding.losses.length === 0)
         .map(({ base }) => `${base}.log`)
-      return accept({ losses: losses.map(reported), rewrites: rewritten, derived: notices })
+      return accept({ losses: losses.map(reported), whole, derived: notices })
     },
   })
 }

@@ -210,6 +210,24 @@ test('many bits flipped in segments and write-ahead log at once: no record wrong
   }
 })
 
+test('a file that was put back is served again, and nothing is called lost', async () => {
+  const all = await written()
+  const sim = simDisk({ image: all.image })
+  // With its index the block would be found all the same.
+  await sim.mount().remove(sim.paths().find((path) => /rolled.*2\.index$/.test(path)) ?? '')
+  flipIn(sim, /rolled.*2\.log$/, 4096 + 30)
+  const marked = await openStored(sim.mount(), 5)
+  await marked.close()
+  flipIn(sim, /rolled.*2\.log$/, 4096 + 30)
+  const still = await openStored(sim.mount(), 6)
+  assert.equal((await readAll(still, all.truth[0]?.topicId as TopicId, 0)).error?.code, 'DAMAGED')
+  await still.close()
+  const { losses, findings } = await repair(sim.mount(), true)
+  assert.deepEqual(losses, [])
+  assert.equal(findings.length, 1)
+  await check(all, { losses, findings, notices: [], states: [] }, sim.mount(), 'put back')
+})
+
 /** Something bad in a segment's middle, in its WAL, in a range state, and in the list of what is bad. */
 const HURTS: Readonly<Record<string, (sim: SimDisk, truth: readonly Truth[]) => void>> = {
   'a block header of a sealed segment': (sim) => flipIn(sim, /rolled.*2\.log$/, 4096 + 30),

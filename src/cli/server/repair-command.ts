@@ -39,7 +39,7 @@ async function repair(
   const repaired = await repairLocal(config, async (found) => {
     report = found
     if (!out.json) await show(out, config.dataDir, found)
-    return acceptLoss && (found.losses.length > 0 || found.rewrites.length > 0)
+    return acceptLoss && (found.losses.length > 0 || found.whole.length > 0)
   })
   if (report === undefined) return
   if (out.json) await out.document(documentOf(config.dataDir, report, repaired))
@@ -48,12 +48,13 @@ async function repair(
     return
   }
   const losses = report.losses.length
-  const rewrites = report.rewrites.length
-  if (losses === 0 && rewrites === 0) return
-  const what = losses === 0 ? `${rewrites} segment files are to be made anew` : lossesOf(losses)
+  const whole = report.whole.length
+  if (losses === 0 && whole === 0) return
+  const what =
+    losses === 0 ? `nothing is lost, but ${whole} segments are to be put right` : lossesOf(losses)
   throw new EastGuardError('DAMAGED', `${what}, and nothing was changed`, {
     hint: 'copy the directory away, and run again with --accept-loss to go on without what is lost',
-    detail: { losses, rewrites },
+    detail: { losses, whole },
   })
 }
 
@@ -62,7 +63,7 @@ function lossesOf(count: number): string {
 }
 
 async function show(out: Output, dataDir: string, report: RepairReport): Promise<void> {
-  const { losses, rewrites, derived } = report
+  const { losses, whole, derived } = report
   if (losses.length === 0) {
     await out.line(`${dataDir}: nothing is lost`)
   } else {
@@ -82,9 +83,9 @@ async function show(out: Output, dataDir: string, report: RepairReport): Promise
         : `${records} records in all, and what nothing tells of (?)`,
     )
   }
-  if (rewrites.length > 0) {
-    await out.line('damaged, but every entry of it is whole: --accept-loss makes it anew')
-    for (const file of rewrites) await out.line(`  ${file}`)
+  if (whole.length > 0) {
+    await out.line('damaged, or marked so, but every entry is whole: --accept-loss puts it right')
+    for (const file of whole) await out.line(`  ${file}`)
   }
   if (derived.length > 0) {
     await out.line(
@@ -133,7 +134,7 @@ function documentOf(dataDir: string, report: RepairReport, repaired: boolean): J
         records,
       }),
     ),
-    rewrites: [...report.rewrites],
+    whole: [...report.whole],
     derived: [...report.derived],
     repaired,
   }

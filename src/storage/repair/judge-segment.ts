@@ -53,7 +53,7 @@ export async function judgeSegment(
   )
   const whole = dense && !told && !damaged && !look.salvaged && end >= (facts.endEntry ?? 0)
   if (whole) {
-    const why = open ? (doubt ?? mark) : undefined
+    const why = open ? (doubt ?? (mayBeShort(mark) ? mark : undefined)) : undefined
     if (why === undefined && mark === undefined && !look.headerPageFault) return undefined
     const losses = why === undefined ? [] : [moreLost(facts, base, end, why)]
     if (!look.headerPageFault) {
@@ -64,6 +64,10 @@ export async function judgeSegment(
   }
   const listed = await surveySegment(disk, base, facts.key, true)
   return judgeDamaged(facts, base, listed, evidence, damaged)
+}
+
+function mayBeShort(mark: string | undefined): boolean {
+  return mark !== undefined && mayMissMore(mark)
 }
 
 function judgeDamaged(
@@ -86,7 +90,7 @@ function judgeDamaged(
   const doubt = evidence.untold ? evidence.lostInWal : undefined
   if (facts.endEntry === undefined) {
     const torn = damaged && survey.openEnded ? survey.faults.at(-1)?.what : undefined
-    const why = doubt ?? (mark !== undefined && mayMissMore(mark) ? mark : torn)
+    const why = doubt ?? (mayBeShort(mark) ? mark : torn)
     if (why !== undefined) losses.push(moreLost(facts, base, bounds.endEntry, why))
   }
   return { facts, base, entries, gaps, losses, rebuild: true }
