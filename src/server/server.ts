@@ -92,7 +92,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     identity: dataDir.identity,
     onFailed,
   })
-  const metadata = await openMetadata(journal, log, onFailed)
+  const metadata = await openMetadata(journal, log, settings.journalFileBytes / 2, onFailed)
   opened.add(() => metadata.close())
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
@@ -149,10 +149,11 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
 async function openMetadata(
   journal: Journal,
   log: Log,
+  snapshotBytes: number,
   onFailed: (error: Error) => void,
 ): Promise<MetadataLog> {
   try {
-    return openJournaledLog({ journal, log, onFailed })
+    return openJournaledLog({ journal, log, onFailed, snapshotBytes })
   } catch (error) {
     await journal.close()
     throw error

@@ -8,7 +8,7 @@
 // A record is named `log/producer/number`, a log being one life of one topic, and its value is derived from its name, so
 // that bytes out of place are seen as such.
 
-import { equalBytes, fromUtf8, utf8 } from '../base/bytes.ts'
+import { concatBytes, equalBytes, fromUtf8, utf8 } from '../base/bytes.ts'
 
 export interface SentRecord {
   readonly name: string
@@ -22,7 +22,7 @@ interface SentState {
   readonly producer: number
   readonly number: number
   readonly partition: number
-  readonly bytes: number
+  readonly padding: number | Uint8Array
   outcome: Outcome
   offset: number | undefined
 }
@@ -42,8 +42,8 @@ export class Judge {
   private readonly states = new Map<string, SentState>()
   private readonly logs = new Map<string, Map<number, PartitionTruth>>()
 
-  /** The next record of a producer in a log. `bytes` pads it; its name is always whole. */
-  send(log: string, producer: number, partition: number, bytes: number): SentRecord {
+  /** The next record of a producer in a log. `padding`, or so many bytes derived from its name, follow the name. */
+  send(log: string, producer: number, partition: number, padding: number | Uint8Array): SentRecord {
     const number = this.sent++
     const name = `${log}/${producer}/${number}`
     const state: SentState = {
@@ -51,12 +51,12 @@ export class Judge {
       producer,
       number,
       partition,
-      bytes,
+      padding,
       outcome: 'unknown',
       offset: undefined,
     }
     this.states.set(name, state)
-    return { name, value: valueOf(name, bytes) }
+    return { name, value: valueOf(name, padding) }
   }
 
   /** `offset` -1: stored, and nobody can say where. */
@@ -112,7 +112,7 @@ export class Judge {
       this.violations.push(`${where}: bytes that nobody sent`)
       return undefined
     }
-    if (!equalBytes(value, valueOf(name, state.bytes))) {
+    if (!equalBytes(value, valueOf(name, state.padding))) {
       this.violations.push(`${where}: ${name} with other bytes than were sent`)
     }
     if (state.log !== log || state.partition !== partition) {
@@ -190,9 +190,10 @@ export class Reading {
   }
 }
 
-function valueOf(name: string, bytes: number): Uint8Array {
+function valueOf(name: string, padding: number | Uint8Array): Uint8Array {
   const head = utf8(`${name}\n`)
-  const value = new Uint8Array(Math.max(head.length, bytes))
+  if (typeof padding !== 'number') return concatBytes([head, padding])
+  const value = new Uint8Array(head.length + padding)
   value.set(head)
   // Two primes: neither bytes nor pages repeat, and every byte depends on the name.
   let x = head.length

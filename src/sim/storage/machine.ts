@@ -12,6 +12,7 @@ import type { Crash, SimDisk } from '../ports/disk.ts'
 import type { LogLine } from '../ports/log.ts'
 import type { SimProcess } from '../process.ts'
 import type { DiskTiming, World } from '../world.ts'
+import { saltsOn } from './forgery.ts'
 import type { StoragePlan } from './plan.ts'
 
 export const BROKER_HOST = 'broker'
@@ -47,6 +48,7 @@ export class Machine {
   private running: RunningBroker | undefined
   /** Starts so far; a later one makes what an earlier one still waits for meaningless. */
   private starts = 0
+  private salts: readonly number[] = []
   private flipped = false
   private refused = false
   /** Takes back failures that are still to come. */
@@ -69,6 +71,7 @@ export class Machine {
   start(): void {
     if (this.process !== undefined) return
     const start = ++this.starts
+    this.salts = saltsOn(this.disk)
     const life = this.world.process(BROKER_HOST, this.disk, (line) => this.tell(line))
     this.process = life
     const faultsBefore = this.disk.failures
@@ -126,6 +129,11 @@ export class Machine {
 
   crashAfter(operations: number, run: () => void): void {
     this.fuse = { operations, run }
+  }
+
+  /** Of log files that the present process has not written: it must have chosen others. */
+  get saltsBefore(): readonly number[] {
+    return this.salts
   }
 
   /** Some bit has flipped: from then on the broker may refuse, but only what it calls damaged. */

@@ -27,6 +27,8 @@ export type Step =
       readonly partition: number
       readonly records: number
       readonly bytes: number
+      /** The records imitate the log's own. */
+      readonly forged?: boolean
     }
   /** A new consumer reads the topic from its beginning to the end as it is, whatever happens meanwhile. */
   | { readonly kind: 'read'; readonly topic: number }
@@ -138,7 +140,7 @@ export function storagePlan(seed: number): StoragePlan {
       flushAgeMs: pick([20, 100, 1000]),
       cacheBytes: unflushedBytesMax * 2,
       unflushedBytesMax,
-      journalFileBytes: pick([32, 128]) * KIB,
+      journalFileBytes: pick([16, 128]) * KIB,
     },
     topics,
     producers,
@@ -163,6 +165,7 @@ function steps(
       partition: chance.below(partitions),
       records: 1 + chance.below(chance.below(8) === 0 ? 60 : 6),
       bytes: chance.below(chance.below(6) === 0 ? 9000 : 300),
+      ...(chance.below(8) === 0 && { forged: true }),
     })
   }
   for (let left = 1 + chance.below(3); left > 0; left--)

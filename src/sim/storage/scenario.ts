@@ -8,6 +8,7 @@
 import { assert } from '../../base/assert.ts'
 import { Judge } from '../judge.ts'
 import { simWorld, type World } from '../world.ts'
+import { forgery } from './forgery.ts'
 import { CALM_LATENCY_MS, Machine, type Watcher } from './machine.ts'
 import type { StoragePlan, TimedStep } from './plan.ts'
 import { Workload } from './workload.ts'
@@ -61,6 +62,7 @@ class Run implements Watcher {
       say: (line) => this.say(line),
       violation: (what) => this.violation(what),
       mayBeDamaged: () => this.machine.rotten,
+      forgery: () => forgery(this.machine.saltsBefore),
     })
   }
 

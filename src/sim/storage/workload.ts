@@ -20,6 +20,8 @@ const MESSAGE_BYTES_MAX = 16 * 1024
 export interface ClientWatcher extends Watcher {
   /** DAMAGED is an answer that may be given. */
   mayBeDamaged(): boolean
+  /** Bytes that would be taken for the log's own under a salt that was used before. */
+  forgery(): Uint8Array | undefined
 }
 
 type SendStep = Extract<Step, { kind: 'send' }>
@@ -63,8 +65,9 @@ export class Workload {
     const topic = this.topic(step.topic)
     if (topic.state !== 'present') return
     const { producer, patient } = this.producers[step.producer] as (typeof this.producers)[number]
+    const padding = (step.forged === true ? this.watcher.forgery() : undefined) ?? step.bytes
     for (let i = 0; i < step.records; i++) {
-      const { name, value } = this.judge.send(topic.log, step.producer, step.partition, step.bytes)
+      const { name, value } = this.judge.send(topic.log, step.producer, step.partition, padding)
       const { log } = topic
       const sent = producer.send({ topic: topic.name, partition: step.partition, value }).then(
         ({ partition, offset }) => this.judge.acknowledge(name, partition, offset),

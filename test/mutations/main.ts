@@ -1,0 +1,80 @@
+// npm run mutations -- [--seeds N] [--only TEXT]
+//
+// Breaks one rule after another in a copy of the compiled code and runs the simulator on it until a seed finds it. Prints
+// which seed that was; exits 1 when one is not found within --seeds. A rule that can be broken unseen has no judge.
+
+import { spawn } from 'node:child_process'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Table from 'cli-table3'
+import { Command, InvalidArgumentError } from 'commander'
+import { mutate } from './mutate.ts'
+import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
+
+/** Beside build/, so that the copy finds the same packages. */
+const MUTANTS = 'mutants'
+
+/** The number of seeds it took, or undefined. */
+async function seedsToFind(mutation: Mutation, seeds: number): Promise<number | undefined> {
+  const dir = join(MUTANTS, mutation.name.replaceAll(/[^a-z]+/gi, '-'))
+  await rm(dir, { recursive: true, force: true })
+  await mkdir(MUTANTS, { recursive: true })
+  await cp('build', dir, { recursive: true })
+  const path = join(dir, mutation.file)
+  await writeFile(path, mutate(await readFile(path, 'utf8'), mutation))
+  try {
+    return await firstFailure(dir, seeds)
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+function firstFailure(dir: string, seeds: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const main = join(dir, 'test/sim/main.js')
+    const child = spawn(process.execPath, [main, '--seed', '1', '--count', String(seeds)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let text = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
+    child.on('error', reject)
+    child.on('exit', (code) => {
+      const found = /^seed (\d+):/m.exec(text)?.[1]
+      if (code === 0) resolve(undefined)
+      else if (found === undefined) reject(new Error(`the simulator ended with ${code}:\n${text}`))
+      else resolve(Number(found))
+    })
+  })
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new InvalidArgumentError('a whole number of at least 1 is needed')
+  }
+  return value
+}
+
+const command = new Command('mutations')
+  .description('Breaks one rule after another and sees whether the simulator finds it.')
+  .option('--seeds <number>', 'seeds to try for each', wholeNumber, 2000)
+  .option('--only <text>', 'mutations with this in their name', '')
+  .allowExcessArguments(false)
+
+command.action(async ({ seeds, only }: { seeds: number; only: string }) => {
+  const table = new Table({
+    head: ['rule that is broken', 'found by seed'],
+    style: { head: [], border: [] },
+  })
+  for (const mutation of STORAGE_MUTATIONS.filter(({ name }) => name.includes(only))) {
+    const found = await seedsToFind(mutation, seeds)
+    console.log(`${mutation.name}: ${found ?? `not found in ${seeds} seeds`}`)
+    table.push([mutation.name, found ?? `not in ${seeds}`])
+    if (found === undefined) process.exitCode = 1
+  }
+  await rm(MUTANTS, { recursive: true, force: true })
+  console.log(table.toString())
+})
+await command.parseAsync()

@@ -1,0 +1,14 @@
+// `npm run mutations` takes minutes and is run by hand; here is only seen that each mutation still fits the code.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { mutate } from './mutate.ts'
+import { STORAGE_MUTATIONS } from './storage.ts'
+
+test('every mutation changes what it means to change', () => {
+  for (const mutation of STORAGE_MUTATIONS) {
+    const code = readFileSync(`build/${mutation.file}`, 'utf8')
+    assert.notEqual(mutate(code, mutation), code, mutation.name)
+  }
+})
