@@ -11,6 +11,8 @@ export interface SegmentOnDisk {
   readonly key: SegmentKey
   /** As the directory has it. */
   readonly topicName: string
+  /** Entries of it are kept beside it, behind a gap (segment/salvage.ts). */
+  readonly salvaged: boolean
 }
 
 /** Files of a segment that hold entries; a range state alone is none. */
@@ -38,7 +40,9 @@ export async function listSegments(disk: Disk): Promise<ReadonlyMap<string, Segm
         const part = parseSegmentFile(file.name)
         if (part === undefined || !DATA.has(part.extension)) continue
         const key = { topicId: parsed.id, range, segment: part.segment }
-        found.set(keyText(key), { key, topicName: parsed.name })
+        const text = keyText(key)
+        const salvaged = part.extension === 'salvage' || found.get(text)?.salvaged === true
+        found.set(text, { key, topicName: parsed.name, salvaged })
       }
     }
   }

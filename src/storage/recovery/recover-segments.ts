@@ -91,10 +91,12 @@ async function openAll(
   inWal: ReadonlyMap<string, WalSegment>,
 ): Promise<Map<string, StoredSegment>> {
   const segments = new Map<string, StoredSegment>()
-  for (const [text, { key, topicName }] of onDisk) {
+  for (const [text, { key, topicName, salvaged }] of onDisk) {
     const first = inWal.get(text)?.first
     const walFirst = first === undefined || !Number.isFinite(first) ? undefined : first
-    segments.set(text, await engine.open(key, { topicName, walFirst }))
+    const segment = await engine.open(key, { topicName, walFirst })
+    if (salvaged) segment.markDamaged('entries before those in its .salvage are lost')
+    segments.set(text, segment)
   }
   const live = new Set<string>()
   for (const { key } of catalog.segments()) live.add(keyText(key))

@@ -30,6 +30,9 @@ import type { Placed } from './losses.ts'
 import { SegmentBytes } from './segment-bytes.ts'
 
 const SEARCH_BYTES = 256 * 1024
+/** The largest batch that a topic may allow, and its envelope. */
+const ENTRY_BYTES_MAX = 64 * 1024 * 1024 + ENVELOPE_BYTES
+const SWEEP_BYTES = 2 * ENTRY_BYTES_MAX
 const BLOCK_MAGIC: Uint8Array = Uint8Array.of(0x45, 0x47, 0x53, 0x42)
 
 /** An entry that is whole, and where its bytes are. */
@@ -195,24 +198,38 @@ class Surveyor {
 
   private async findBlock(from: number): Promise<number | undefined> {
     for (let at = from; at < this.bytes.size; at += SEARCH_BYTES) {
-      const chunk = await this.bytes.read(at, SEARCH_BYTES + BLOCK_MAGIC.length - 1)
-      for (let i = 0; i + BLOCK_MAGIC.length <= chunk.length; i++) {
-        if (!BLOCK_MAGIC.every((byte, k) => chunk[i + k] === byte)) continue
+      const read = await this.bytes.read(at, SEARCH_BYTES + BLOCK_MAGIC.length - 1)
+      const chunk = Buffer.from(read.buffer, read.byteOffset, read.length)
+      for (let i = chunk.indexOf(BLOCK_MAGIC); i >= 0; i = chunk.indexOf(BLOCK_MAGIC, i + 1)) {
         if ((await this.bytes.blockAt(at + i, this.seed)) !== undefined) return at + i
       }
     }
     return undefined
   }
 
-  /** Entries between two places, whatever block they were of. */
+  /** Entries between two places, whatever block they were of. A window at a time, which an entry always fits. */
   private async sweep(from: number, end: number): Promise<void> {
-    const bytes = await this.bytes.read(from, end - from)
-    for (const found of this.search(bytes, 0, bytes.length)) this.keep(found, from)
+    for (let at = from; at < end; ) {
+      const bytes = await this.bytes.read(at, Math.min(SWEEP_BYTES, end - at))
+      let last = at
+      for (const found of this.search(bytes, 0, bytes.length)) {
+        this.keep(found, at)
+        last = at + found.at + ENVELOPE_BYTES + found.entry.batch.length
+      }
+      if (at + bytes.length >= end || bytes.length === 0) return
+      at = Math.max(last, at + bytes.length - ENTRY_BYTES_MAX)
+    }
   }
 
   /** All whole entries of this segment in [from, end), stepping over what is between them. */
   private *search(bytes: Uint8Array, from: number, end: number): Generator<FoundEntry> {
+    const { topicIdBytes } = this.place
     for (let at = from; at < end; ) {
+      // Cheaper than a checksum at every byte.
+      if (bytes[at + 4] !== topicIdBytes[0] || bytes[at + 19] !== topicIdBytes[15]) {
+        at++
+        continue
+      }
       const found = entriesIn(this.place, bytes, at, end)
       yield* found
       const last = found.at(-1)
