@@ -15,6 +15,7 @@ import { startLocalServer } from '../../app/server.ts'
 import { packageVersion } from '../../app/version.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { addConfigFlags, configFromFlags } from './config-flags.ts'
+import { growHeapFreely } from './heap.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -22,6 +23,7 @@ export function addServerCommand(program: Command, env: Env): void {
   addConfigFlags(program.command('server'))
     .description('run a broker until SIGTERM or SIGINT, which drain it')
     .action(async (options: Readonly<Record<string, unknown>>) => {
+      growHeapFreely(process.execArgv)
       process.exit(await serve(options, env))
     })
 }
