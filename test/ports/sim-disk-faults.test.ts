@@ -28,7 +28,7 @@ test('after a sync that failed the pages count for clean: they can be read, late
     const left = sim.bytesOf('a')
     fates.add([read[0], read[PAGE], left[0], left[PAGE]].join(''))
   }
-  // Kept in memory and lost; and dropped from memory at once; and among them pages that had made it.
+  // Kept in memory and lost; and dropped from memory at once; and among them pages that stayed dirty.
   for (const fate of ['2211', '1111', '2221']) assert.ok(fates.has(fate), fate)
   for (const fate of fates) assert.match(fate, /^(2222|2221|2212|2211|1111|2121|1212)$/)
 })

@@ -110,7 +110,7 @@ export class SimFile {
     this.olderSizes = this.olderSizes.filter(({ replacedIn }) => replacedIn > ticket)
   }
 
-  /** Some pages made it, the others are forgotten; the system may drop them from memory, too, or not. */
+  /** Some pages stay dirty, the others are forgotten; the system may drop those from memory, too, or not. */
   failSync(ticket: number, chance: Prng): void {
     const dropped = chance.below(4) === 0
     for (const [page, older] of this.older) {

@@ -1,4 +1,4 @@
-// A segment engine over the forgetful disk and a WAL that only numbers: what a test says is synced, is. Beside it the
+// A segment engine over a simulated disk and a WAL that only numbers: what a test says is synced, is. Beside it the
 // model: every entry that was appended, in order, and the plainest way to answer a read from it.
 
 import { putI64, putU32 } from '../../../src/base/bytes.ts'
