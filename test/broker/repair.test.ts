@@ -228,6 +228,28 @@ test('a file that was put back is served again, and nothing is called lost', asy
   await check(all, { losses, findings, notices: [], states: [] }, sim.mount(), 'put back')
 })
 
+test('a sealed segment whose file is gone or cut off between two blocks is known at the start, and lost as told', async () => {
+  for (const length of [undefined, 4096]) {
+    const all = await written()
+    const sim = simDisk({ image: all.image })
+    const disk = sim.mount()
+    for (const path of sim.paths().filter((each) => /rolled.*2\.(log|index)$/.test(each))) {
+      if (length === undefined || path.endsWith('.index')) await disk.remove(path)
+      else await (await disk.open(path, { mode: 'write' })).truncate(length)
+    }
+    const started = await openStored(disk, 5)
+    const key = { topicId: all.truth[0]?.topicId as TopicId, range: 0, segment: 2 }
+    assert.match(String(started.store.find(key)?.damage), /sealed at 8 entries, 0 are left/)
+    await started.close()
+    const survey = await repair(disk, true)
+    assert.deepEqual(
+      survey.losses.map(({ entries }) => entries),
+      [{ first: 0, end: 8 }],
+    )
+    await check(all, survey, disk, `cut to ${length}`)
+  }
+})
+
 /** Something bad in a segment's middle, in its WAL, in a range state, and in the list of what is bad. */
 const HURTS: Readonly<Record<string, (sim: SimDisk, truth: readonly Truth[]) => void>> = {
   'a block header of a sealed segment': (sim) => flipIn(sim, /rolled.*2\.log$/, 4096 + 30),
@@ -235,7 +257,10 @@ const HURTS: Readonly<Record<string, (sim: SimDisk, truth: readonly Truth[]) => 
     flipIn(sim, /rolled.*2\.log$/, -1)
     flipIn(sim, /rolled.*2\.index$/, 20)
   },
-  'an entry that only the write-ahead log has': (sim, truth) => flipEntry(sim, truth[1] as Truth),
+  'the last entry that only the write-ahead log has': (sim, truth) =>
+    flipEntry(sim, truth[1] as Truth, 'last'),
+  'an entry of the write-ahead log with others behind it': (sim, truth) =>
+    flipEntry(sim, truth[1] as Truth, 'first'),
   'a range state': (sim) => flipIn(sim, /rolled.*\.state$/, -1),
   'all of a segment file': (sim) => {
     for (let page = 0; page < 3; page++) flipIn(sim, /rolled.*1\.log$/, page * 4096 + 1)
@@ -249,11 +274,12 @@ function flipIn(sim: SimDisk, which: RegExp, byte: number): void {
   if (byte < length) sim.flipBit(path, byte < 0 ? length + byte : byte, 0)
 }
 
-/** A byte of the last batch of the topic that the WAL has. */
-function flipEntry(sim: SimDisk, { topicId }: Truth): void {
+/** A byte of the first or last batch of the topic that the WAL has. */
+function flipEntry(sim: SimDisk, { topicId }: Truth, which: 'first' | 'last'): void {
   const id = Buffer.from(topicId, 'hex')
   for (const path of sim.paths().filter((each) => each.startsWith('wal/'))) {
-    const at = Buffer.from(sim.bytesOf(path)).lastIndexOf(id)
+    const bytes = Buffer.from(sim.bytesOf(path))
+    const at = which === 'first' ? bytes.indexOf(id) : bytes.lastIndexOf(id)
     if (at >= 0) sim.flipBit(path, at + 84 + 70, 1)
   }
 }
@@ -295,3 +321,39 @@ for (const [what, hurt] of Object.entries(HURTS)) {
     t.diagnostic(`${operations} operations`)
   })
 }
+
+test('a start on a damaged write-ahead log that crashes at any operation forgets no damage and nothing that was whole', async (t) => {
+  const all = await written()
+  const hurtDisk = (): SimDisk => {
+    const sim = simDisk({ image: all.image, seed: 9 })
+    flipEntry(sim, all.truth[1] as Truth, 'first')
+    return sim
+  }
+  const once = hurtDisk()
+  const { losses } = await repair(once.mount(), true)
+  const expected = await servedBy(all, once.mount())
+  assert.ok(losses.length > 0)
+  const probe = hurtDisk()
+  const before = probe.operations
+  await (await openStored(probe.mount(), 5)).close()
+  const operations = probe.operations - before
+  for (let at = 1; at <= operations; at += ALL ? 1 : 5) {
+    const sim = hurtDisk()
+    const keepUnsynced = ([true, false, 'some'] as const)[at % 3] ?? true
+    await untilCrash(sim, sim.operations + at, { keepUnsynced }, async () => {
+      await (await openStored(sim.mount(), 5)).close()
+    })
+    const again = await openStored(sim.mount(), 6)
+    const read = await readAll(again, (all.truth[1] as Truth).topicId, 0)
+    assert.equal(read.error?.code, 'DAMAGED', `operation ${at}`)
+    await again.close()
+    const survey = await repair(sim.mount(), true)
+    assert.deepEqual(
+      survey.losses.map(({ entries, offsets }) => ({ entries, offsets })),
+      losses.map(({ entries, offsets }) => ({ entries, offsets })),
+      `operation ${at}`,
+    )
+    assert.deepEqual(await servedBy(all, sim.mount()), expected, `operation ${at}`)
+  }
+  t.diagnostic(`${operations} operations`)
+})

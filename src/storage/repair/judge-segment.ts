@@ -54,13 +54,15 @@ export async function judgeSegment(
   const whole = dense && !told && !damaged && !look.salvaged && end >= (facts.endEntry ?? 0)
   if (whole) {
     const why = open ? (doubt ?? (mayBeShort(mark) ? mark : undefined)) : undefined
-    if (why === undefined && mark === undefined && !look.headerPageFault) return undefined
+    // With all of it in the WAL the next start begins the file anew.
+    const rebuild = look.headerPageFault && evidence.walFirst !== 0
+    if (why === undefined && mark === undefined && !rebuild) return undefined
     const losses = why === undefined ? [] : [moreLost(facts, base, end, why)]
-    if (!look.headerPageFault) {
+    if (!rebuild) {
       return { facts, base, entries: [], gaps: [], losses, rebuild: false }
     }
     const { entries } = await surveySegment(disk, base, facts.key, true)
-    return { facts, base, entries, gaps: [], losses, rebuild: true }
+    return { facts, base, entries, gaps: [], losses, rebuild }
   }
   const listed = await surveySegment(disk, base, facts.key, true)
   return judgeDamaged(facts, base, listed, evidence, damaged)
