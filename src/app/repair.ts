@@ -3,9 +3,9 @@
 import { systemClock } from '../io/clock/system-clock.ts'
 import { fileDisk } from '../io/disk/file-disk.ts'
 import { systemRandom } from '../io/random/system-random.ts'
+import type { Log } from '../ports/log.ts'
 import { repairDataDir } from '../server/repair.ts'
 import type { ResolvedConfig } from './config/keys.ts'
-import { startLog } from './log.ts'
 import { settingsOf } from './server.ts'
 
 export interface ReportedLoss {
@@ -35,6 +35,15 @@ export interface RepairReport {
   readonly derived: readonly string[]
 }
 
+/** What a start would log of the damage is in the report, in better words; what fails is thrown. */
+const QUIET: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => QUIET,
+}
+
 /**
  * `accept` is told what is wrong before anything is changed and resolves with whether to go on. Resolves with whether
  * something was changed. Rejects with DATA_DIR_IN_USE, DATA_DIR_UNUSABLE, DATA_DIR_MISMATCH, and with DAMAGED when the
@@ -49,7 +58,7 @@ export function repairLocal(
       disk: fileDisk(config.dataDir),
       clock: systemClock({ keepAlive: true }),
       random: systemRandom(),
-      log: startLog('error'),
+      log: QUIET,
     },
     settings: settingsOf(config),
     accept: ({ losses, notices, findings }) => {

@@ -24,7 +24,7 @@ import {
 
 const ALL: boolean = process.env['EASTGUARD_FLIP_ALL'] === '1'
 /** A byte among zeros counts 1, others 8; a position is taken whenever so much has come together. */
-const STRIDE = 120
+const STRIDE = 180
 
 interface Written {
   readonly image: DiskImage

@@ -27,8 +27,8 @@ import {
 } from './support/stored-broker.ts'
 
 const ALL: boolean = process.env['EASTGUARD_FLIP_ALL'] === '1'
-const STRIDE = 900
-const CRASH_STRIDE = 13
+const STRIDE = 1500
+const CRASH_STRIDE = 23
 
 interface Written {
   readonly image: DiskImage
@@ -337,7 +337,7 @@ test('a start on a damaged write-ahead log that crashes at any operation forgets
   const before = probe.operations
   await (await openStored(probe.mount(), 5)).close()
   const operations = probe.operations - before
-  for (let at = 1; at <= operations; at += ALL ? 1 : 5) {
+  for (let at = 1; at <= operations; at += ALL ? 1 : 9) {
     const sim = hurtDisk()
     const keepUnsynced = ([true, false, 'some'] as const)[at % 3] ?? true
     await untilCrash(sim, sim.operations + at, { keepUnsynced }, async () => {
