@@ -150,9 +150,11 @@ export class Machine {
   rot(prefix: string, file: number, byte: number, bit: number): void {
     const paths = this.disk.paths().filter((path) => path.startsWith(prefix) && path !== 'lock')
     const path = paths[Math.floor(file * paths.length)]
-    const size = path === undefined ? 0 : this.disk.bytesOf(path).length
-    if (path === undefined || size === 0) return
-    const at = Math.floor(byte * size)
+    if (path === undefined) return
+    // Files that were taken in advance end in zeros, of which one is like the other.
+    const used = this.disk.bytesOf(path).findLastIndex((value) => value !== 0) + 1
+    if (used === 0) return
+    const at = Math.floor(byte * used)
     this.flipped = true
     this.disk.flipBit(path, at, bit)
     this.watcher.say(`disk: bit ${bit} of byte ${at} of ${path} flips`)
@@ -177,6 +179,11 @@ export class Machine {
         this.kill({ keepUnsynced: true }, downMs, `stopped with ${String(error)}`)
       },
     )
+  }
+
+  /** Of a disk operation at most, as things are. */
+  get latencyMs(): number {
+    return this.timing.latencyMs
   }
 
   setLatency(ms: number): void {

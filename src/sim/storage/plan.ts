@@ -55,12 +55,13 @@ export type Step =
   /** A graceful stop, and a start after a while. */
   | { readonly kind: 'stop'; readonly downMs: number }
   /**
-   * A bit of a file below `prefix` flips: which file and which byte of it are shares, 0 to 1. After a graceful stop, or in
-   * a file of a topic while the broker runs.
+   * A bit of a file below `prefix` flips: which file and which byte of it are shares, 0 to 1. After a graceful stop; after
+   * a kill with nothing under way, so that all is in the log and the log says so; or in a file of a topic while the broker
+   * runs.
    */
   | {
       readonly kind: 'rot'
-      readonly whileRunning: boolean
+      readonly when: 'stopped' | 'killed' | 'running'
       readonly prefix: string
       readonly file: number
       readonly byte: number
@@ -113,6 +114,7 @@ const TROUBLES: readonly Trouble[] = [
   'slow',
   'reset',
   'stop',
+  'rot',
   'rot',
 ]
 
@@ -213,11 +215,11 @@ function trouble(chance: Prng, kind: Trouble): Step {
     case 'reset':
       return { kind }
     case 'rot': {
-      const whileRunning = chance.below(2) === 0
+      const when = (['stopped', 'killed', 'running'] as const)[chance.below(3)] ?? 'stopped'
       return {
         kind,
-        whileRunning,
-        prefix: whileRunning ? 'topics' : prefix,
+        when,
+        prefix: when === 'running' ? 'topics' : prefix,
         file: chance.float(),
         byte: chance.float(),
         bit: chance.below(8),

@@ -190,12 +190,24 @@ class Run implements Watcher {
       case 'stop':
         void machine.stop(step.downMs)
         return
-      case 'rot': {
-        const rot = (): void => machine.rot(step.prefix, step.file, step.byte, step.bit)
-        if (step.whileRunning) rot()
-        else void machine.stop(step.downMs, rot)
+      case 'rot':
+        this.rot(step)
         return
-      }
+    }
+  }
+
+  private rot({ when, prefix, file, byte, bit, downMs }: TimedStep & { kind: 'rot' }): void {
+    const { machine, workload } = this
+    const rot = (): void => machine.rot(prefix, file, byte, bit)
+    if (when === 'running') rot()
+    else if (when === 'stopped') void machine.stop(downMs, rot)
+    else if (workload.settled && machine.ready) {
+      // The mark that says what was synced is on its way.
+      this.world.clock.after(machine.latencyMs + 1, () => {
+        if (!workload.settled || !machine.ready) return
+        machine.kill({ keepUnsynced: true }, downMs, 'is killed')
+        rot()
+      })
     }
   }
 
