@@ -79,7 +79,14 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
     const facts = segmentFacts(metadata.state)
     const { states } = await surveyDir(disk, WAL_DIR, catalog, facts)
     const listener = { roomAgain: () => undefined, failed }
-    const store = await openLogStore({ ...ports, identity, catalog, listener, options: settings })
+    const store = await openLogStore({
+      ...ports,
+      identity,
+      catalog,
+      listener,
+      options: settings,
+      unreadableIsDamage: true,
+    })
     try {
       for (const lost of states) await store.stageState(lost.key, lost.token, freshState(lost))
     } finally {

@@ -19,7 +19,7 @@ import { IndexShelf } from './index/index-file.ts'
 import type { FlushRequests, SegmentContext } from './segment/context.ts'
 import { finishCut } from './segment/cut.ts'
 import { OpenFiles } from './segment/file.ts'
-import { openSegmentFile } from './segment/open.ts'
+import { type OpenedFile, openSegmentFile } from './segment/open.ts'
 import { segmentBase } from './segment/paths.ts'
 import { ReadAhead } from './segment/reader.ts'
 import type { OpenSegment, SegmentEngine, SegmentEnv, StoredSegment } from './segment/types.ts'
@@ -93,7 +93,9 @@ class Flusher implements SegmentEngine, FlushRequests {
     const base = segmentBase(how.topicName, key)
     const files = segment.useFiles(base)
     const cutDamage = await damageOf(finishCut(this.env.disk, base, files.log))
-    const found = await openSegmentFile(segment.place, files.log, files.index, how.walFirst)
+    const found = await openSegmentFile(segment.place, files.log, files.index, how.walFirst).catch(
+      (error: unknown) => this.unreadable(error),
+    )
     if (found.absent) {
       // As after `create`: the file is made with the first block, if nothing is missing before it.
       await segment.closeFiles()
@@ -109,6 +111,13 @@ class Flusher implements SegmentEngine, FlushRequests {
     if (damage !== undefined) segment.markDamaged(damage)
     this.segments.add(segment)
     return segment
+  }
+
+  private unreadable(error: unknown): OpenedFile {
+    const readFailed = error instanceof DiskError && error.fault === 'io'
+    if (!readFailed || !this.env.unreadableIsDamage) throw error
+    // As if absent: nothing is written to it, and what the WAL has goes beside it.
+    return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage: error.message, absent: true }
   }
 
   dirtied(segment: Segment): void {

@@ -50,6 +50,8 @@ export interface LogStoreEnv {
   readonly catalog: Catalog
   readonly options: LogStoreOptions
   readonly listener: LogStoreListener
+  /** For `repair`: what the disk cannot read is marked, and the rest is recovered. */
+  readonly unreadableIsDamage?: boolean
 }
 
 /** Recovers what is there. Rejects with DATA_DIR_NEWER, STORAGE_FULL or what the disk said. */
@@ -83,6 +85,7 @@ class Store implements LogStore {
       log: env.log,
       catalog: env.catalog,
       options: env.options,
+      unreadableIsDamage: env.unreadableIsDamage ?? false,
       wal: () => this.openWal,
       recordSeal: (key, end) => this.recordSeal(key, end),
       failed: (error) => this.fail(error),

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { EastGuardError } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
 import type { TopicId } from '../../src/model/ids.ts'
-import type { Disk } from '../../src/ports/disk.ts'
+import { type Disk, DiskError } from '../../src/ports/disk.ts'
 import { repairDataDir } from '../../src/server/repair.ts'
 import { type DiskImage, type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import type { DirSurvey } from '../../src/storage/repair/survey.ts'
@@ -248,6 +248,28 @@ test('a sealed segment whose file is gone or cut off between two blocks is known
     )
     await check(all, survey, disk, `cut to ${length}`)
   }
+})
+
+test('what the disk itself cannot read stops a start and marks nothing; repair goes round it', async () => {
+  const all = await written()
+  const sim = simDisk({ image: all.image })
+  const disk = sim.mount()
+  const path = sim.paths().find((each) => /rolled.*2\.log$/.test(each)) ?? ''
+  await disk.remove(path.replace('.log', '.index'))
+  let bad = true
+  sim.before = ({ kind, path: at, to, position = 0, bytes = 0 }) => {
+    // The file that takes its place lies elsewhere on the disk.
+    if (kind === 'rename' && to === path) bad = false
+    if (bad && kind === 'read' && at === path && position + bytes > 4200) {
+      throw new DiskError('io', path, `${path} cannot be read`)
+    }
+  }
+  await assert.rejects(openStored(disk, 5), { message: /cannot be read/ })
+  const { losses } = await repair(disk, false)
+  assert.ok(losses.length > 0)
+  const survey = await repair(disk, true)
+  assert.equal(bad, false)
+  await check(all, survey, disk, 'a bad page')
 })
 
 /** Something bad in a segment's middle, in its WAL, in a range state, and in the list of what is bad. */

@@ -19,6 +19,11 @@ export interface SegmentEnv {
   readonly log: Log
   readonly catalog: Catalog
   readonly options: LogStoreOptions
+  /**
+   * A segment file that the disk cannot read at its opening is that segment's damage. Otherwise the opening rejects: the disk
+   * may be back at the next start, and a mark stays.
+   */
+  readonly unreadableIsDamage: boolean
   /** Asked at each use: at recovery segments are opened before the new WAL begins. */
   wal(): Wal
   /** Writes the seal into the WAL; resolves when it is synced. */

@@ -91,6 +91,7 @@ export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
     log: keptLog(),
     catalog: { topicName: () => 't', segments: () => [] },
     options: { ...OPTIONS, ...options },
+    unreadableIsDamage: false,
     wal: () => wal,
     recordSeal: async () => {},
     failed: (error) => void failures.push(error),
