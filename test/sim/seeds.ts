@@ -19,6 +19,7 @@ export async function runSeeds(
   first: number,
   count: number,
   progress: (done: number) => void = () => {},
+  runs: SeedsTask['runs'] = 'seeds',
 ): Promise<SeedsResult> {
   const workers = Math.min(availableParallelism(), count)
   const running: Worker[] = []
@@ -26,7 +27,7 @@ export async function runSeeds(
   let failed: number | undefined
   const one = (index: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      const task: SeedsTask = { first: first + index, step: workers, end: first + count }
+      const task: SeedsTask = { runs, first: first + index, step: workers, end: first + count }
       const worker = new Worker(new URL('worker.js', import.meta.url), { workerData: task })
       running.push(worker)
       worker.on('message', (report: SeedsReport) => {

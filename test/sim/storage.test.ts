@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
+import { crashWorkload } from './crash-points.ts'
 import { run } from './run.ts'
 import { runSeeds } from './seeds.ts'
 
@@ -49,6 +50,15 @@ test('nothing acknowledged is lost and nothing else is there, whatever the disk 
   assert.equal(result.failed, undefined, `to see what happened: ${replay}`)
   assert.equal(result.seeds, SEEDS)
   assert.ok(result.acknowledged > SEEDS * 20, `${result.acknowledged} records were acknowledged`)
+})
+
+test('a crash at every disk operation of a workload, and again in the start that follows', async () => {
+  const { troubledOperations, violations } = await run(crashWorkload())
+  assert.deepEqual(violations, [])
+  assert.ok(troubledOperations > 300, `${troubledOperations} operations`)
+  const result = await runSeeds(1, troubledOperations, () => {}, 'crash points')
+  assert.equal(result.failed, undefined)
+  assert.equal(result.seeds, troubledOperations)
 })
 
 for (const file of readdirSync(BUGBASE).filter((name) => name.endsWith('.json'))) {

@@ -3,9 +3,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { storagePlan } from '../../src/sim/storage/plan.ts'
 import type { Outcome } from '../../src/sim/storage/scenario.ts'
+import { crashPlan } from './crash-points.ts'
 import { run } from './run.ts'
 
 export interface SeedsTask {
+  /** What a number means: a seed, or a crash point of the fixed workload. */
+  readonly runs: 'seeds' | 'crash points'
   readonly first: number
   readonly step: number
   readonly end: number
@@ -17,9 +20,11 @@ export interface SeedsReport
   readonly violations: number
 }
 
-const { first, step, end } = workerData as SeedsTask
+const { runs, first, step, end } = workerData as SeedsTask
 for (let seed = first; seed < end; seed += step) {
-  const { sent, acknowledged, read, operations, violations } = await run(storagePlan(seed))
+  const { sent, acknowledged, read, operations, violations } = await run(
+    runs === 'seeds' ? storagePlan(seed) : crashPlan(seed),
+  )
   const report: SeedsReport = {
     seed,
     sent,

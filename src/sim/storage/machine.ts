@@ -114,7 +114,6 @@ export class Machine {
 
   /** The process ends; `crash` says what becomes of unsynced bytes. */
   kill(crash: Crash, downMs: number, how: string): void {
-    this.fuse = undefined
     this.watcher.say(`broker: ${how}`)
     // A power cut may hit a machine whose broker is down.
     if (this.process === undefined) this.disk.crash(crash)

@@ -44,6 +44,8 @@ export type Step =
       readonly operations: number
       readonly keep: 'all' | 'some' | 'none'
       readonly downMs: number
+      /** The starts that follow crash too, each at so many operations, before one is let through. */
+      readonly startsToo?: readonly number[]
     }
   /** The next sync, or write, below `prefix` fails. */
   | { readonly kind: 'fail-sync'; readonly prefix: string }
@@ -69,6 +71,7 @@ export type Step =
       readonly downMs: number
     }
 
+/** `atMs` counts from when the first topics are there; what is below 0 comes before the first start. */
 export type TimedStep = Step & { readonly atMs: number }
 
 interface ProducerPlan {
@@ -204,6 +207,7 @@ function trouble(chance: Prng, kind: Trouble): Step {
         operations: 1 + chance.below(chance.below(2) === 0 ? 20 : 200),
         keep: chance.below(3) === 0 ? 'all' : keep,
         downMs,
+        startsToo: Array.from({ length: chance.below(3) }, () => 1 + chance.below(60)),
       }
     case 'fail-sync':
     case 'fail-write':

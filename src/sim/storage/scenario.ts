@@ -20,6 +20,8 @@ export interface Outcome {
   readonly acknowledged: number
   readonly read: number
   readonly operations: number
+  /** Disk operations up to the end of the faults. */
+  readonly troubledOperations: number
   readonly virtualMs: number
 }
 
@@ -52,6 +54,7 @@ class Run implements Watcher {
   private readonly story: string[] = []
   private readonly wrong: string[] = []
   private events = 0
+  private troubledOperations = 0
 
   constructor(plan: StoragePlan, loop: Loop) {
     this.plan = plan
@@ -77,12 +80,13 @@ class Run implements Watcher {
 
   async whole(): Promise<void> {
     const { machine, workload } = this
+    for (const step of this.plan.steps) if (step.atMs < 0) this.take(step)
     machine.start()
     for (const [i, { atOnce }] of this.plan.topics.entries()) if (atOnce) workload.create(i)
     await this.until('the first topics are there', () => workload.settled)
     const begin = this.world.clock.monotonic()
     for (const step of this.plan.steps) {
-      this.world.clock.after(step.atMs, () => this.take(step))
+      if (step.atMs >= 0) this.world.clock.after(step.atMs, () => this.take(step))
     }
     const last = this.plan.steps.at(-1)?.atMs ?? 0
     const end = begin + last + 1
@@ -162,14 +166,7 @@ class Run implements Watcher {
         )
         return
       case 'crash-at-operation':
-        machine.crashAfter(step.operations, () => {
-          const keepUnsynced = step.keep === 'all' ? true : step.keep === 'some' ? 'some' : false
-          machine.kill(
-            { keepUnsynced },
-            step.downMs,
-            `crashes in a disk operation, ${step.keep} stays`,
-          )
-        })
+        this.crashAfter(step, [step.operations, ...(step.startsToo ?? [])])
         return
       case 'fail-sync':
       case 'fail-write':
@@ -196,6 +193,20 @@ class Run implements Watcher {
     }
   }
 
+  /** At the first of `operations`; then again at each of the others, counted from that crash. */
+  private crashAfter(
+    step: TimedStep & { kind: 'crash-at-operation' },
+    [first, ...others]: readonly number[],
+  ): void {
+    if (first === undefined) return
+    const { keep, downMs } = step
+    const keepUnsynced = keep === 'all' ? true : keep === 'some' ? 'some' : false
+    this.machine.crashAfter(first, () => {
+      this.machine.kill({ keepUnsynced }, downMs, `crashes in a disk operation, ${keep} stays`)
+      this.crashAfter(step, others)
+    })
+  }
+
   private rot({ when, prefix, file, byte, bit, downMs }: TimedStep & { kind: 'rot' }): void {
     const { machine, workload } = this
     const rot = (): void => machine.rot(prefix, file, byte, bit)
@@ -213,6 +224,7 @@ class Run implements Watcher {
 
   private calm(): void {
     this.say('the faults end')
+    this.troubledOperations = this.machine.disk.operations
     this.machine.calm()
   }
 
@@ -226,6 +238,7 @@ class Run implements Watcher {
       acknowledged: this.judge.acknowledged,
       read: this.judge.read,
       operations: this.machine.disk.operations,
+      troubledOperations: this.troubledOperations,
       virtualMs: this.world.clock.monotonic(),
     }
   }

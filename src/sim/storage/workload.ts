@@ -85,7 +85,7 @@ export class Workload {
     const maybeStored = (detail as { maybeStored?: boolean } | undefined)?.maybeStored ?? false
     this.watcher.say(`client: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
     // A producer that knew an earlier life of the topic is told once that there is another now.
-    if (unexpected && code !== 'UNKNOWN_TOPIC' && !this.isDamage(code)) {
+    if (unexpected && code !== 'UNKNOWN_TOPIC' && !this.watcher.mayBeDamaged()) {
       this.watcher.violation(`${name} was given up: ${code}: ${message}`)
     }
     this.judge.reject(name, maybeStored)
