@@ -13,7 +13,7 @@ import { describeCluster } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
-import { HeldBudget } from './range/held.ts'
+import { HeldBudget, Holding } from './range/held.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
 import type { ProduceSink } from './sinks.ts'
@@ -49,7 +49,7 @@ export class Broker {
       nodeId: options.nodeId,
       producerIdExpiryMs: options.producerIdExpiryMs,
       held: new HeldBudget(options.heldBytesMax),
-      holding: new Set(),
+      holding: new Holding(),
       totals: { batches: 0, bytes: 0 },
       counters: {
         rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
@@ -96,7 +96,7 @@ export class Broker {
     const { topicId, name } = runtime.topic
     this.registry.remove(runtime)
     runtime.delete()
-    const dropped = this.parts.store.dropTopic(topicId).then(
+    const dropped = this.parts.store.dropTopic(topicId, name).then(
       () => {
         this.dropping.delete(topicId)
       },
@@ -206,7 +206,7 @@ export class Broker {
 
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
-    for (const leader of Array.from(this.context.holding)) leader.resumeHeld()
+    for (const leader of this.context.holding.all()) leader.resumeHeld()
   }
 
   /** Everybody who waits is told BROKER_STOPPED. The parts stay open; their owner closes them. */

@@ -24,15 +24,18 @@ export class Upkeep {
   }
 
   start(): void {
-    this.checkHeld()
+    this.context.holding.onFirst = () => this.checkHeld()
     this.schedulePass()
   }
 
+  /** Runs while somebody waits. */
   private checkHeld(): void {
-    this.heldTimer = this.context.clock.after(HELD_CHECK_MS, () => {
+    if (this.stopped) return
+    this.heldTimer ??= this.context.clock.after(HELD_CHECK_MS, () => {
       const now = this.context.clock.monotonic()
-      for (const leader of Array.from(this.context.holding)) leader.expireHeld(now)
-      if (!this.stopped) this.checkHeld()
+      this.heldTimer = undefined
+      for (const leader of this.context.holding.all()) leader.expireHeld(now)
+      if (this.context.holding.size > 0) this.checkHeld()
     })
   }
 

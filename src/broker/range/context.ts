@@ -7,8 +7,7 @@ import type { Counter } from '../../ports/metrics.ts'
 import type { Random } from '../../ports/random.ts'
 import type { LogStore } from '../../storage/types.ts'
 import type { MetadataLog } from '../metadata/types.ts'
-import type { HeldBudget } from './held.ts'
-import type { RangeLeader } from './leader.ts'
+import type { HeldBudget, Holding } from './held.ts'
 
 export interface RangeContext {
   readonly store: LogStore
@@ -20,7 +19,7 @@ export interface RangeContext {
   readonly producerIdExpiryMs: number
   readonly held: HeldBudget
   /** Ranges with produces that wait, so that room and deadlines reach them without a scan over all. */
-  readonly holding: Set<RangeLeader>
+  readonly holding: Holding
   /** Plain numbers, read when metrics are collected: the hot path only adds. */
   readonly totals: { batches: number; bytes: number }
   readonly counters: {

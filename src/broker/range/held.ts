@@ -3,6 +3,7 @@
 // one broker holds in all its ranges together, so that a stuck disk cannot take the memory.
 
 import type { ProduceSink } from '../sinks.ts'
+import type { RangeLeader } from './leader.ts'
 
 export interface HeldProduce {
   readonly partition: number
@@ -23,6 +24,31 @@ export class HeldBudget {
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax
+  }
+}
+
+/** The ranges with produces that wait. */
+export class Holding {
+  private readonly leaders = new Set<RangeLeader>()
+  /** Called when there were none and now there is one: whoever looks at deadlines has nothing to do before. */
+  onFirst: () => void = () => {}
+
+  get size(): number {
+    return this.leaders.size
+  }
+
+  add(leader: RangeLeader): void {
+    this.leaders.add(leader)
+    if (this.leaders.size === 1) this.onFirst()
+  }
+
+  delete(leader: RangeLeader): void {
+    this.leaders.delete(leader)
+  }
+
+  /** A copy: they come and go while they are walked. */
+  all(): readonly RangeLeader[] {
+    return [...this.leaders]
   }
 }
 
