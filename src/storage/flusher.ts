@@ -73,7 +73,6 @@ class Flusher implements SegmentEngine, FlushRequests {
       shelf: new IndexShelf(),
       ahead: new ReadAhead(),
       flusher: this,
-      syncedDirs: new Set(),
       turn: () => new Promise((resolve) => env.clock.nextTurn(resolve)),
     }
   }

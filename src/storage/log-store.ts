@@ -14,13 +14,14 @@ import type { Clock, Timer } from '../ports/clock.ts'
 import type { Disk } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Random } from '../ports/random.ts'
+import { DurableDirs } from './durable-dirs.ts'
 import { openSegmentEngine } from './flusher.ts'
 import { rememberDamage } from './recovery/damage-file.ts'
 import { listOrNothing, listTopics } from './recovery/on-disk.ts'
 import { recoverSegments } from './recovery/recover-segments.ts'
-import { parseSegmentFile, parseTopicDir, rangeDir, TOPICS_DIR } from './segment/paths.ts'
-import type { SegmentEngine, StoredSegment } from './segment/types.ts'
-import { keyText } from './segment-keys.ts'
+import { parseSegmentFile, parseTopicDir, rangeDir, TOPICS_DIR, topicDir } from './segment/paths.ts'
+import type { SegmentEngine } from './segment/types.ts'
+import { SegmentMap } from './segment-map.ts'
 import { States } from './states.ts'
 import { Trash } from './trash.ts'
 import type {
@@ -66,7 +67,8 @@ class Store implements LogStore {
   private readonly engine: SegmentEngine
   private readonly states: States
   private readonly trash: Trash
-  private segments = new Map<string, StoredSegment>()
+  private readonly segments = new SegmentMap()
+  private readonly durableDirs: DurableDirs
   private wal: DataWal | undefined
   /** At the last poll, less what was appended since. */
   private freeBytes = 0
@@ -77,7 +79,8 @@ class Store implements LogStore {
 
   constructor(env: LogStoreEnv) {
     this.env = env
-    this.states = new States(env.disk, env.catalog)
+    this.durableDirs = new DurableDirs(env.disk)
+    this.states = new States(env.disk, env.catalog, this.durableDirs)
     this.trash = new Trash(env.disk)
     this.engine = openSegmentEngine({
       disk: env.disk,
@@ -85,6 +88,7 @@ class Store implements LogStore {
       log: env.log,
       catalog: env.catalog,
       options: env.options,
+      durableDirs: this.durableDirs,
       unreadableIsDamage: env.unreadableIsDamage ?? false,
       wal: () => this.openWal,
       recordSeal: (key, end) => this.recordSeal(key, end),
@@ -105,9 +109,10 @@ class Store implements LogStore {
     await disk.syncDir('.')
     const found = await recoverLog(disk, WAL_DIR)
     const recovery = { disk, log, catalog, engine: this.engine }
-    this.segments = await recoverSegments(recovery, found)
+    const recovered = await recoverSegments(recovery, found)
     // Before the old WAL may go: the next start must not take what is missing for what never was.
-    await rememberDamage(recovery, this.segments)
+    await rememberDamage(recovery, recovered)
+    for (const segment of recovered.values()) this.segments.set(segment)
     this.wal = await beginDataWal(found, {
       disk,
       clock: this.env.clock,
@@ -168,21 +173,21 @@ class Store implements LogStore {
 
   create(key: SegmentKey, listener: SegmentListener): SegmentLog {
     const segment = this.engine.create(key, listener)
-    this.segments.set(keyText(key), segment)
+    this.segments.set(segment)
     return segment
   }
 
   find(key: SegmentKey): SegmentLog | undefined {
-    return this.segments.get(keyText(key))
+    return this.segments.get(key)
   }
 
   keys(): readonly SegmentKey[] {
-    return Array.from(this.segments.values(), (segment) => segment.key)
+    return Array.from(this.segments.all(), (segment) => segment.key)
   }
 
   async topics(): Promise<ReadonlySet<TopicId>> {
     const ids = new Set(await listTopics(this.env.disk))
-    for (const { key } of this.segments.values()) ids.add(key.topicId)
+    for (const topicId of this.segments.topics()) ids.add(topicId)
     return ids
   }
 
@@ -209,8 +214,8 @@ class Store implements LogStore {
   async dropSegments(keys: readonly SegmentKey[]): Promise<void> {
     const byDir = new Map<string, Set<number>>()
     for (const key of keys) {
-      const segment = this.segments.get(keyText(key))
-      this.segments.delete(keyText(key))
+      const segment = this.segments.get(key)
+      this.segments.delete(key)
       await segment?.retire()
       const name = this.env.catalog.topicName(key.topicId)
       if (name === undefined) continue
@@ -228,15 +233,23 @@ class Store implements LogStore {
     }
   }
 
-  async dropTopic(topicId: TopicId): Promise<void> {
-    for (const [text, segment] of this.segments) {
-      if (segment.key.topicId !== topicId) continue
-      this.segments.delete(text)
+  async dropTopic(topicId: TopicId, name?: string): Promise<void> {
+    for (const segment of this.segments.ofTopic(topicId)) {
+      this.segments.delete(segment.key)
       await segment.retire()
     }
+    // A state that is being written would come to lie in a directory made anew.
+    await this.states.settled(topicId)
+    const dir = name === undefined ? undefined : topicDir(name, topicId)
+    await this.trash.remove(dir === undefined ? await this.dirsOf(topicId) : [dir])
+    this.durableDirs.forget(topicId)
+  }
+
+  /** What bears a topic's id, whatever its name is. */
+  private async dirsOf(topicId: TopicId): Promise<readonly string[]> {
     const dirs = await listOrNothing(this.env.disk, TOPICS_DIR)
     const own = dirs.filter((dir) => parseTopicDir(dir.name)?.id === topicId)
-    await this.trash.remove(own.map((dir) => `${TOPICS_DIR}/${dir.name}`))
+    return own.map((dir) => `${TOPICS_DIR}/${dir.name}`)
   }
 
   private fail(error: Error): void {

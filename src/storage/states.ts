@@ -3,8 +3,10 @@
 //   topics/<name>-<id>/range-<n>/<20-digit segment>.<token>.state
 
 import { EastGuardError } from '../base/errors.ts'
+import type { TopicId } from '../model/ids.ts'
 import type { Disk } from '../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from './checked-file.ts'
+import type { DurableDirs } from './durable-dirs.ts'
 import { listOrNothing } from './recovery/on-disk.ts'
 import { parseSegmentFile, rangeDir, segmentBase } from './segment/paths.ts'
 import type { Catalog, SegmentKey } from './types.ts'
@@ -18,12 +20,14 @@ export function statePath(topicName: string, key: SegmentKey, token: string): st
 export class States {
   private readonly disk: Disk
   private readonly catalog: Catalog
-  /** Directories whose entry in their parent is durable. */
-  private readonly durableDirs = new Set<string>()
+  private readonly durableDirs: DurableDirs
+  /** Of each topic, the states that are being written. */
+  private readonly writing = new Map<TopicId, Set<Promise<void>>>()
 
-  constructor(disk: Disk, catalog: Catalog) {
+  constructor(disk: Disk, catalog: Catalog, durableDirs: DurableDirs) {
     this.disk = disk
     this.catalog = catalog
+    this.durableDirs = durableDirs
   }
 
   private nameOf(key: SegmentKey): string {
@@ -35,9 +39,30 @@ export class States {
   }
 
   async stage(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
-    const path = statePath(this.nameOf(key), key, token)
-    await this.makeDurableDir(directoryOf(path))
+    const { topicId } = key
+    const written = this.write(topicId, statePath(this.nameOf(key), key, token), state)
+    const running = this.writing.get(topicId) ?? new Set()
+    this.writing.set(topicId, running.add(written))
+    try {
+      await written
+    } finally {
+      running.delete(written)
+      if (running.size === 0) this.writing.delete(topicId)
+    }
+  }
+
+  private async write(topicId: TopicId, path: string, state: Uint8Array): Promise<void> {
+    const dir = directoryOf(path)
+    if (!this.durableDirs.has(topicId, dir)) {
+      await this.disk.makeDir(dir)
+      await this.durableDirs.sync(topicId, dir)
+    }
     await writeChecked(this.disk, path, state)
+  }
+
+  /** Nothing of the topic is being written any more, and as it was deleted nothing will be. */
+  async settled(topicId: TopicId): Promise<void> {
+    await Promise.allSettled(this.writing.get(topicId) ?? [])
   }
 
   /** Rejects with DAMAGED when the file is not what was written. */
@@ -61,15 +86,5 @@ export class States {
       removed = true
     }
     if (removed) await this.disk.syncDir(dir)
-  }
-
-  private async makeDurableDir(dir: string): Promise<void> {
-    if (this.durableDirs.has(dir)) return
-    await this.disk.makeDir(dir)
-    for (let path = dir; path !== '.'; ) {
-      path = directoryOf(path)
-      await this.disk.syncDir(path)
-    }
-    this.durableDirs.add(dir)
   }
 }

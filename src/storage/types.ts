@@ -96,8 +96,11 @@ export interface LogStore {
 
   /** Removes segments (retention) and their files. A crash in the middle is finished by the caller's next call. */
   dropSegments(keys: readonly SegmentKey[]): Promise<void>
-  /** Removes everything of a topic. Queued entries of it are dropped; its disk space is free when it resolves. */
-  dropTopic(topicId: TopicId): Promise<void>
+  /**
+   * Removes everything of a topic, which the catalog has no more. Queued entries of it are dropped; its disk space is free
+   * when it resolves. Without its name all directories are looked through.
+   */
+  dropTopic(topicId: TopicId, name?: string): Promise<void>
 
   /** Commits and flushes all, then closes. Appends after this are refused by assertion. */
   close(): Promise<void>

@@ -30,8 +30,6 @@ export interface SegmentContext {
   readonly shelf: IndexShelf
   readonly ahead: ReadAhead
   readonly flusher: FlushRequests
-  /** Directories whose entry in their parent is synced. */
-  readonly syncedDirs: Set<string>
   /** Lets other work of the event loop run. */
   readonly turn: () => Promise<void>
 }

@@ -10,7 +10,7 @@ import type { SegmentKey } from '../types.ts'
 
 export const TOPICS_DIR = 'topics'
 
-function topicDir(name: string, id: TopicId): string {
+export function topicDir(name: string, id: TopicId): string {
   return `${TOPICS_DIR}/${name}-${id}`
 }
 

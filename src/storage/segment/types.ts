@@ -10,6 +10,7 @@ import type { Entry } from '../../model/entry.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Disk } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
+import type { DurableDirs } from '../durable-dirs.ts'
 import type { Catalog, LogStoreOptions, SegmentKey, SegmentListener, SegmentLog } from '../types.ts'
 import type { Wal, WalTarget } from '../wal/types.ts'
 
@@ -19,6 +20,7 @@ export interface SegmentEnv {
   readonly log: Log
   readonly catalog: Catalog
   readonly options: LogStoreOptions
+  readonly durableDirs: DurableDirs
   /**
    * A segment file that the disk cannot read at its opening is that segment's damage. Otherwise the opening rejects: the disk
    * may be back at the next start, and a mark stays.

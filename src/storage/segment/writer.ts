@@ -157,15 +157,11 @@ export class SegmentWriter {
   }
 
   private async syncDirs(files: SegmentFiles): Promise<void> {
-    const { env, syncedDirs } = this.segment.context
-    let dir = directoryOf(files.base)
-    await env.disk.syncDir(dir)
-    while (dir !== '.' && !syncedDirs.has(dir)) {
-      const parent = directoryOf(dir)
-      await env.disk.syncDir(parent)
-      syncedDirs.add(dir)
-      dir = parent
-    }
+    const { key, context } = this.segment
+    const { disk, durableDirs } = context.env
+    const dir = directoryOf(files.base)
+    await disk.syncDir(dir)
+    await durableDirs.sync(key.topicId, dir)
     this.dirsSynced = true
   }
 }

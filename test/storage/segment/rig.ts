@@ -6,6 +6,7 @@ import { maxTimestamp, placeBatch, setBatchCrc } from '../../../src/model/batch/
 import type { Entry } from '../../../src/model/entry.ts'
 import { topicId } from '../../../src/model/ids.ts'
 import type { Disk } from '../../../src/ports/disk.ts'
+import { DurableDirs } from '../../../src/storage/durable-dirs.ts'
 import { openSegmentEngine } from '../../../src/storage/flusher.ts'
 import type { SegmentEngine, StoredSegment } from '../../../src/storage/segment/types.ts'
 import type {
@@ -91,6 +92,7 @@ export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
     log: keptLog(),
     catalog: { topicName: () => 't', segments: () => [] },
     options: { ...OPTIONS, ...options },
+    durableDirs: new DurableDirs(disk),
     unreadableIsDamage: false,
     wal: () => wal,
     recordSeal: async () => {},
