@@ -23,6 +23,10 @@ const MEANINGS: Readonly<Record<DiskFault, string>> = {
   io: 'the disk failed',
 }
 
+export function meaningOf(fault: DiskFault): string {
+  return MEANINGS[fault]
+}
+
 /** `doing` completes "cannot ...": "write", "open". */
 export function diskError(doing: string, path: string, cause: unknown): DiskError {
   const code = errorCode(cause) ?? 'unknown error'
