@@ -170,6 +170,7 @@ export class PartitionQueue {
       this.stored(batch, -1, -1)
       return false
     }
+    batch.refusal = error
     if (!REFUSED_FOR_SURE.has(error.code)) batch.doubt = true
     const wasFirst = this.isFirst(batch)
     if (!this.leaveFlight(batch)) return false

@@ -364,7 +364,7 @@ export class BatchingProducer implements Producer {
     const nowMs = this.cluster.ports.clock.monotonic()
     for (const topic of this.topics.values()) {
       for (const lane of topic.lanes) {
-        lane?.queue.expire(nowMs, () => this.late(topic.route.view.name))
+        lane?.queue.expire(nowMs, ({ refusal }) => this.late(topic.route.view.name, refusal))
         if (lane !== undefined) this.sender.ready(lane)
       }
     }
@@ -383,9 +383,16 @@ export class BatchingProducer implements Producer {
     }
   }
 
-  private late(topic: string): EastGuardError {
-    const message = `a record for '${topic}' got no answer within deliveryTimeoutMs (${this.settings.deliveryTimeoutMs} ms)`
-    return new EastGuardError('TIMEOUT', message, { detail: { maybeStored: false } })
+  private late(topic: string, refusal?: EastGuardError): EastGuardError {
+    const within = `within deliveryTimeoutMs (${this.settings.deliveryTimeoutMs} ms)`
+    const detail = { maybeStored: false }
+    if (refusal === undefined) {
+      const message = `a record for '${topic}' got no answer ${within}`
+      return new EastGuardError('TIMEOUT', message, { detail })
+    }
+    const { code, hint } = refusal
+    const message = `a record for '${topic}' was not stored ${within}; the last answer was ${code}: ${refusal.message}`
+    return new EastGuardError('TIMEOUT', message, { cause: refusal, hint, detail })
   }
 }
 
