@@ -51,6 +51,8 @@ export class TopicService {
 
   async create(request: CreateTopicRequest): Promise<CreatedTopic> {
     checkTopicName(request.name)
+    // One that exists takes no space, and whoever asks again is told so.
+    if (!this.parts.metadata.state.topicsByName.has(request.name)) this.checkSpace()
     const policy = this.policyOf(request.policy)
     const result = await this.parts.metadata.propose({
       kind: 'CreateTopic',
@@ -132,6 +134,7 @@ export class TopicService {
 
   async addPartitions(ref: TopicRef, partitions: number): Promise<Topic> {
     const { topicId } = this.find(ref)
+    this.checkSpace()
     const result = await this.parts.metadata.propose({
       kind: 'AddPartitions',
       topicId,
@@ -141,6 +144,12 @@ export class TopicService {
     })
     if (!result.ok) throw refused(result)
     return result.answer.topic
+  }
+
+  /** What only takes more is refused on a full disk, before it uses up what deletions need. */
+  private checkSpace(): void {
+    if (this.parts.store.room(0) !== 'full') return
+    throw new EastGuardError('STORAGE_FULL', 'the disk of the broker is full')
   }
 
   find(ref: TopicRef): Topic {
