@@ -11,7 +11,7 @@
 import { EastGuardError } from '../base/errors.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
-import type { Disk } from '../ports/disk.ts'
+import { type Disk, DiskError, type DiskFault } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Random } from '../ports/random.ts'
 import { DurableDirs } from './durable-dirs.ts'
@@ -41,6 +41,8 @@ import { KIND_SEAL, type LogIdentity } from './wal/types.ts'
 
 export const WAL_DIR = 'wal'
 const SPACE_POLL_MS = 1000
+/** What a change of files may meet and be tried again after: space comes back, and deletion takes files from under others. */
+const PASSING: ReadonlySet<DiskFault> = new Set<DiskFault>(['full', 'not-found'])
 
 export interface LogStoreEnv {
   readonly disk: Disk
@@ -200,7 +202,7 @@ class Store implements LogStore {
   }
 
   stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
-    return this.states.stage(key, token, state)
+    return this.changing(this.states.stage(key, token, state))
   }
 
   loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
@@ -208,10 +210,24 @@ class Store implements LogStore {
   }
 
   keepState(key: SegmentKey, token: string): Promise<void> {
-    return this.states.keep(key, token)
+    return this.changing(this.states.keep(key, token))
   }
 
-  async dropSegments(keys: readonly SegmentKey[]): Promise<void> {
+  /** A sync that failed is never tried again: whatever cannot pass by itself is final, here as in the WAL. */
+  private async changing(work: Promise<void>): Promise<void> {
+    try {
+      await work
+    } catch (error) {
+      if (error instanceof DiskError && !PASSING.has(error.fault)) this.fail(error)
+      throw error
+    }
+  }
+
+  dropSegments(keys: readonly SegmentKey[]): Promise<void> {
+    return this.changing(this.removeSegments(keys))
+  }
+
+  private async removeSegments(keys: readonly SegmentKey[]): Promise<void> {
     const byDir = new Map<string, Set<number>>()
     for (const key of keys) {
       const segment = this.segments.get(key)
@@ -233,7 +249,11 @@ class Store implements LogStore {
     }
   }
 
-  async dropTopic(topicId: TopicId, name?: string): Promise<void> {
+  dropTopic(topicId: TopicId, name?: string): Promise<void> {
+    return this.changing(this.removeTopic(topicId, name))
+  }
+
+  private async removeTopic(topicId: TopicId, name: string | undefined): Promise<void> {
     for (const segment of this.segments.ofTopic(topicId)) {
       this.segments.delete(segment.key)
       await segment.retire()
