@@ -1,5 +1,8 @@
 // How the server process ends, for service managers and scripts. docs/reference/config.md lists them.
 
+import { EastGuardError } from '../base/errors.ts'
+import { diskErrorIn, diskHint } from '../server/disk-failure.ts'
+
 export const EXIT_OK = 0
 /** The broker made a mistake: an assertion failed or an exception went uncaught. */
 export const EXIT_INTERNAL = 1
@@ -8,6 +11,23 @@ export const EXIT_CONFIG = 2
 /** The data directory is in use, damaged, newer, or belongs to another: a restart will not help. */
 export const EXIT_DATA_DIR = 3
 /** An address could not be listened on. */
-export const EXIT_LISTEN = 4
-/** The disk failed while serving. Nothing more was acknowledged. */
+const EXIT_LISTEN = 4
+/** The disk failed. Nothing more was acknowledged. */
 export const EXIT_DISK = 5
+
+/** How a start that was rejected with `error` ends, and what to do about it; '' when nobody knows. */
+export function startFailure(error: unknown): { readonly code: number; readonly hint: string } {
+  const disk = diskErrorIn(error)
+  if (disk?.fault === 'io') return { code: EXIT_DISK, hint: diskHint(error) }
+  if (error instanceof EastGuardError) {
+    if (error.code === 'DISK_FAILED') return { code: EXIT_DISK, hint: diskHint(error) }
+    const code = error.code === 'INVALID_CONFIG' ? EXIT_CONFIG : EXIT_DATA_DIR
+    const unusable = error.code === 'DATA_DIR_UNUSABLE' && disk !== undefined
+    return { code, hint: unusable ? diskHint(error) : error.hint }
+  }
+  if (disk !== undefined) return { code: EXIT_DATA_DIR, hint: diskHint(error) }
+  if (error instanceof Error && error.message.startsWith('cannot listen on')) {
+    return { code: EXIT_LISTEN, hint: 'another program uses the port: stop it, or choose another' }
+  }
+  return { code: EXIT_INTERNAL, hint: '' }
+}

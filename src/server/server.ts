@@ -19,6 +19,7 @@ import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
+import { diskHint } from './disk-failure.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
 export interface ServerOptions {
@@ -83,7 +84,11 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     if (broken) return
     broken = true
     notReady = 'the disk failed'
-    log.error('the disk failed: the broker stops', { err: error })
+    log.error(`the disk failed and the broker stops: ${error.message}`, {
+      code: 'DISK_FAILED',
+      hint: diskHint(error),
+      err: error,
+    })
     options.hooks.onFatal(error)
   }
   const journal = await openJournal({

@@ -31,7 +31,7 @@ const TAIL = `
 | 2 | bad arguments or configuration: a restart will not help |
 | 3 | the data directory is in use, damaged, newer, or belongs to another broker: a restart will not help |
 | 4 | an address could not be listened on |
-| 5 | the disk failed while serving; nothing more was acknowledged |
+| 5 | the disk failed; nothing more was acknowledged |
 `
 
 export function configReference(): string {

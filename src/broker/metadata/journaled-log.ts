@@ -178,7 +178,8 @@ class JournaledLog implements MetadataLog {
 
   private fail(cause: Error): void {
     if (this.failure !== undefined) return
-    const failure = new EastGuardError('DISK_FAILED', 'the metadata journal failed', { cause })
+    const message = `the metadata journal failed: ${cause.message}`
+    const failure = new EastGuardError('DISK_FAILED', message, { cause })
     this.failure = failure
     const waiting = this.waiting
     this.waiting = []

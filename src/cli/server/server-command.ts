@@ -2,34 +2,33 @@
 // a JSON object per line otherwise. Exit codes are those of app/exit-codes.ts.
 
 import type { Command } from 'commander'
-import {
-  EXIT_CONFIG,
-  EXIT_DATA_DIR,
-  EXIT_DISK,
-  EXIT_INTERNAL,
-  EXIT_LISTEN,
-  EXIT_OK,
-} from '../../app/exit-codes.ts'
+import { EXIT_DISK, EXIT_INTERNAL, EXIT_OK, startFailure } from '../../app/exit-codes.ts'
 import { startLog } from '../../app/log.ts'
-import { startLocalServer } from '../../app/server.ts'
+import { type LocalServerOptions, startLocalServer } from '../../app/server.ts'
 import { packageVersion } from '../../app/version.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { addConfigFlags, configFromFlags } from './config-flags.ts'
 import { growHeapFreely } from './heap.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
+type WrapDisk = LocalServerOptions['wrapDisk']
 
-export function addServerCommand(program: Command, env: Env): void {
+/** `wrapDisk` is for tests: see LocalServerOptions. */
+export function addServerCommand(program: Command, env: Env, wrapDisk?: WrapDisk): void {
   addConfigFlags(program.command('server'))
     .description('run a broker until SIGTERM or SIGINT, which drain it')
     .action(async (options: Readonly<Record<string, unknown>>) => {
       growHeapFreely(process.execArgv)
-      process.exit(await serve(options, env))
+      process.exit(await serve(options, env, wrapDisk))
     })
 }
 
 /** Resolves with the exit code. */
-async function serve(options: Readonly<Record<string, unknown>>, env: Env): Promise<number> {
+async function serve(
+  options: Readonly<Record<string, unknown>>,
+  env: Env,
+  wrapDisk: WrapDisk,
+): Promise<number> {
   const { config, warnings } = configFromFlags(options, env)
   const log = startLog(config.logLevel)
   for (const warning of warnings) log.warn(warning)
@@ -46,6 +45,7 @@ async function serve(options: Readonly<Record<string, unknown>>, env: Env): Prom
       log,
       processMetrics: true,
       hooks: { onFatal: () => failed() },
+      ...(wrapDisk === undefined ? {} : { wrapDisk }),
     })
     const { client, http } = broker
     log.info('the broker is ready', {
@@ -63,25 +63,13 @@ async function serve(options: Readonly<Record<string, unknown>>, env: Env): Prom
     log.info('the broker has stopped')
     return code
   } catch (error) {
-    const { code, hint } = explained(error)
+    const { code, hint } = startFailure(error)
     log.error(`the broker cannot run: ${(error as Error).message}`, {
       ...(error instanceof EastGuardError ? { code: error.code } : {}),
       ...(hint === '' ? {} : { hint }),
+      dataDir: config.dataDir,
     })
     if (code === EXIT_INTERNAL) log.error('this is a bug', { err: error })
     return code
   }
-}
-
-function explained(error: unknown): { readonly code: number; readonly hint: string } {
-  if (error instanceof EastGuardError) {
-    if (error.code === 'INVALID_CONFIG') return { code: EXIT_CONFIG, hint: error.hint }
-    const disk = error.code === 'DISK_FAILED'
-    return { code: disk ? EXIT_DISK : EXIT_DATA_DIR, hint: error.hint }
-  }
-  if (error instanceof Error && error.message.startsWith('cannot listen on')) {
-    return { code: EXIT_LISTEN, hint: 'another program uses the port: stop it, or choose another' }
-  }
-  if (error instanceof Error && error.name === 'DiskError') return { code: EXIT_DATA_DIR, hint: '' }
-  return { code: EXIT_INTERNAL, hint: '' }
 }
