@@ -9,6 +9,8 @@ const PROGRAM = fileURLToPath(new URL('../../src/cli/eastguard.js', import.meta.
 
 export interface BrokerOptions {
   readonly dataDir: string
+  /** Another program that takes the words of `eastguard server` after its own, and messages of its parent. */
+  readonly program?: { readonly path: string; readonly words: readonly string[] }
   /** Further flags of `eastguard server`. */
   readonly flags?: readonly string[]
   /** Flags of Node itself, such as --cpu-prof. */
@@ -52,7 +54,9 @@ export async function spawnBroker(
     process.execPath,
     [
       ...(options.nodeFlags ?? []),
-      PROGRAM,
+      ...(options.program === undefined
+        ? [PROGRAM]
+        : [options.program.path, ...options.program.words]),
       'server',
       '--data-dir',
       options.dataDir,
@@ -62,10 +66,18 @@ export async function spawnBroker(
       String(httpPort),
       ...(options.flags ?? []),
     ],
-    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...options.env } },
+    {
+      stdio: [
+        'ignore',
+        'ignore',
+        'pipe',
+        ...(options.program === undefined ? [] : ['ipc' as const]),
+      ],
+      env: { ...process.env, ...options.env },
+    },
   )
   let text = ''
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     text = (text + chunk).slice(-64 * 1024)
   })
   const exited = new Promise<number | string>((resolve) => {
