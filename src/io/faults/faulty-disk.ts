@@ -21,6 +21,8 @@ interface DiskFaults {
   slowSyncs(ms: number): void
   /** The next `times` operations of this kind on paths that begin with `prefix` fail. */
   failNext(operation: DiskOperation, fault: DiskFault, times?: number, prefix?: string): void
+  /** What `failNext` planned and has not happened yet will not. */
+  failNoMore(): void
   setFull(full: boolean): void
   setReadOnly(readOnly: boolean): void
 }
@@ -166,6 +168,10 @@ class Control implements DiskFaults {
     prefix: string = '',
   ): void {
     this.plans.push({ operation, fault, prefix, times })
+  }
+
+  failNoMore(): void {
+    this.plans = []
   }
 
   setFull(full: boolean): void {
