@@ -262,9 +262,10 @@ export class Segment implements StoredSegment {
       this.checkServed()
       // The file changed under the reader's feet.
       if (cuts !== this.cuts) return this.guarded(run)
-      const failure = readFailed(error, log.path)
-      if (failure.code === 'DAMAGED' && failure.cause === undefined)
-        this.markDamaged(failure.message)
+      const failure = readFailed(error)
+      if (failure.code !== 'DAMAGED') throw failure
+      if (failure.cause === undefined) this.markDamaged(failure.message)
+      else this.context.env.log.error(`a segment file could not be read: ${failure.message}`)
       throw failure
     }
   }

@@ -210,13 +210,11 @@ export class SegmentAhead {
 }
 
 /** What the reader of a file is told when the disk itself fails. */
-export function readFailed(error: unknown, path: string): EastGuardError {
+export function readFailed(error: unknown): EastGuardError {
   if (error instanceof EastGuardError) return error
   if (error instanceof BadFile) return new EastGuardError('DAMAGED', error.message)
   if (error instanceof DiskError) {
-    return new EastGuardError('DAMAGED', `${path} could not be read: ${error.message}`, {
-      cause: error,
-    })
+    return new EastGuardError('DAMAGED', error.message, { cause: error })
   }
   throw error
 }
