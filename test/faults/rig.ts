@@ -102,6 +102,13 @@ export class Rig {
     return answer.status
   }
 
+  /** The resident memory of the broker's process. */
+  async memoryBytes(): Promise<number> {
+    const answer = await fetch(`http://127.0.0.1:${this.ground.ports.httpPort}/metrics`)
+    const bytes = /^process_resident_memory_bytes (\S+)/m.exec(await answer.text())?.[1]
+    return Number(bytes)
+  }
+
   async end(): Promise<void> {
     // Before the broker goes: what is in flight settles at once then, and not when it has waited long enough.
     await this.writers.stop()

@@ -6,6 +6,8 @@ import type { DiskFault } from '../../src/ports/disk.ts'
 type Faults = FaultyDisk['faults']
 
 export type FaultCommand =
+  /** No failure is planned any more. */
+  | { readonly kind: 'well' }
   | { readonly kind: 'slow-syncs'; readonly ms: number }
   | { readonly kind: 'full'; readonly full: boolean }
   | { readonly kind: 'read-only'; readonly readOnly: boolean }
@@ -20,6 +22,8 @@ export type FaultCommand =
 
 export function applyFault(faults: Faults, command: FaultCommand): void {
   switch (command.kind) {
+    case 'well':
+      return faults.failNoMore()
     case 'slow-syncs':
       return faults.slowSyncs(command.ms)
     case 'full':
