@@ -58,6 +58,8 @@ export class RangeLeader implements SegmentListener {
   fenced: boolean
   /** A roll that failed is not tried again before. */
   rollAgainAt = 0
+  /** How often the disk could not read what the fold is made of. */
+  loadFailures = 0
   private loading: Promise<void> | undefined
   private readonly pending = new PendingRing()
   private readonly held: HeldQueue

@@ -8,11 +8,15 @@
 import { toHex } from '../../base/bytes.ts'
 import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
+import type { ResultOf, RollSegment } from '../../core/metadata/commands.ts'
 import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
+import { DiskError } from '../../ports/disk.ts'
 import type { SegmentKey, SegmentLog } from '../../storage/types.ts'
 import type { RangeLeader } from './leader.ts'
 
 const ROLL_RETRY_MS = 250
+/** What the disk could not read it may read yet; what it cannot read so often is as good as damaged. */
+const LOAD_TRIES = 5
 
 function keyOf(leader: RangeLeader, segment: number): SegmentKey {
   return { topicId: leader.topic.topicId, range: leader.range.range, segment }
@@ -29,9 +33,11 @@ export async function load(leader: RangeLeader): Promise<void> {
     await loadFold(leader)
   } catch (error) {
     const damaged = error instanceof EastGuardError && error.code === 'DAMAGED'
+    if (!damaged || leader.fault !== undefined) throw error
+    const unreadable = error.cause instanceof DiskError
+    if (unreadable && ++leader.loadFailures < LOAD_TRIES) throw error
     // Whoever waits for the range is told now, not when its patience is over.
-    if (damaged && leader.fault === undefined) throw breakRange(leader, error.message)
-    throw error
+    throw breakRange(leader, error.message)
   }
 }
 
@@ -88,8 +94,9 @@ function topicGone(leader: RangeLeader): EastGuardError {
 export async function roll(leader: RangeLeader): Promise<void> {
   const { context } = leader
   const old = leader.openSegment.segment
+  let rolled: Rolled | undefined
   try {
-    await rollSegment(leader)
+    rolled = await rollSegment(leader)
   } catch (error) {
     if (leader.mode !== 'rolling') return
     context.counters.rollFailures.add(1)
@@ -101,10 +108,30 @@ export async function roll(leader: RangeLeader): Promise<void> {
     })
     leader.rollAgainAt = context.clock.monotonic() + ROLL_RETRY_MS
     leader.afterFailedRoll()
+    return
+  }
+  if (rolled !== undefined) await forgetOlderStates(leader, rolled)
+}
+
+/** What is opened and may be in its own next roll already, which nothing of this one's aftermath may be taken for. */
+interface Rolled {
+  readonly next: SegmentKey
+  readonly token: string
+}
+
+async function forgetOlderStates({ context }: RangeLeader, { next, token }: Rolled): Promise<void> {
+  try {
+    await context.store.keepState(next, token)
+  } catch (error) {
+    // A deleted topic has none. What stays otherwise goes with the next roll's.
+    context.log.info('range states that a roll needs no more could not be removed', {
+      ...next,
+      err: error,
+    })
   }
 }
 
-async function rollSegment(leader: RangeLeader): Promise<void> {
+async function rollSegment(leader: RangeLeader): Promise<Rolled | undefined> {
   const { context, topic, range, state, log } = leader
   const open = leader.openSegment
   if (state === undefined) throw new EastGuardError('INTERNAL', 'a roll before the range is loaded')
@@ -112,9 +139,9 @@ async function rollSegment(leader: RangeLeader): Promise<void> {
   const token = toHex(context.random.bytes(16))
   const bytes = state.encode()
   await context.store.stageState(next, token, bytes)
-  if (leader.mode !== 'rolling') return
+  if (leader.mode !== 'rolling') return undefined
   const endEntry = log?.end ?? 0
-  const result = await context.metadata.propose({
+  const result = await proposed(leader, {
     kind: 'RollSegment',
     topicId: topic.topicId,
     range: range.range,
@@ -125,15 +152,28 @@ async function rollSegment(leader: RangeLeader): Promise<void> {
     placement: { replicas: [context.nodeId], token, stateDigest: stateDigest(bytes) },
     timeMs: context.clock.wall(),
   })
-  if (leader.mode !== 'rolling') return
+  if (leader.mode !== 'rolling') return undefined
   if (!result.ok) throw new EastGuardError(result.code, result.message, { detail: result.detail })
   // The answer is that of the roll which committed first, and only its end and its token count.
   const { answer } = result
   await sealed(leader, log, answer.endEntry)
   context.counters.rolls.add(1)
-  if (leader.mode !== 'rolling') return
+  if (leader.mode !== 'rolling') return undefined
   leader.opened()
-  await context.store.keepState(next, answer.token)
+  return { next, token: answer.token }
+}
+
+/** After a failed disk nobody knows whether the roll is in the journal: what the old segment took now could be cut off. */
+async function proposed(leader: RangeLeader, roll: RollSegment): Promise<ResultOf<'RollSegment'>> {
+  try {
+    return await leader.context.metadata.propose(roll)
+  } catch (error) {
+    if (error instanceof EastGuardError && error.code === 'DISK_FAILED') {
+      const message = `${nameOf(leader)}: nobody knows whether it was rolled, the broker stops`
+      leader.end('broken', 'BROKER_STOPPED', message)
+    }
+    throw error
+  }
 }
 
 /** The successor is open for everyone: there is no going back to a segment whose seal could not be written. */

@@ -56,6 +56,9 @@ export async function openStored(
   disk: Disk,
   seed: number,
   options: Partial<LogStoreOptions> = {},
+  onFailed: (error: Error) => void = (error) => {
+    throw error
+  },
 ): Promise<StoredBroker> {
   const clock = manualClock()
   const random = seededRandom(seed)
@@ -65,9 +68,6 @@ export async function openStored(
   const dataDir = await openDataDir({ disk, random, displayName: 'test', ...dirs })
   try {
     const { identity } = dataDir
-    const onFailed = (error: Error): never => {
-      throw error
-    }
     const fileBytes = JOURNAL_FILE_BYTES
     const journal = await openJournal({ disk, ...ports, fileBytes, identity, onFailed })
     const metadata = openJournaledLog({ journal, log, onFailed })
