@@ -30,6 +30,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
     'crash-at-operation',
     'create',
     'delete',
+    'fail',
     'fail-sync',
     'fail-write',
     'full',

@@ -13,7 +13,7 @@ import type { LogLine } from '../ports/log.ts'
 import type { SimProcess } from '../process.ts'
 import type { DiskTiming, World } from '../world.ts'
 import { saltsOn } from './forgery.ts'
-import type { StoragePlan } from './plan.ts'
+import type { Step, StoragePlan } from './plan.ts'
 
 export const BROKER_HOST = 'broker'
 export const BROKER_PORT = 2921
@@ -192,6 +192,11 @@ export class Machine {
   failNext(operation: 'sync' | 'write', prefix: string): void {
     this.watcher.say(`disk: the next ${operation} below '${prefix}' will fail`)
     this.planned.push(this.disk.fail({ operation, path: prefix, fault: 'io' }))
+  }
+
+  fail({ operation, prefix, spared, times }: Extract<Step, { kind: 'fail' }>): void {
+    this.watcher.say(`disk: after ${spared}, ${times} of ${operation} below '${prefix}' will fail`)
+    this.planned.push(this.disk.fail({ operation, path: prefix, fault: 'io', spared, times }))
   }
 
   setFull(full: boolean): void {

@@ -5,6 +5,7 @@
 // far enough to go wrong in an interesting way).
 
 import { type Prng, prng } from '../../base/prng.ts'
+import type { OperationKind } from '../ports/disk-faults.ts'
 
 type Trouble =
   | 'kill'
@@ -12,6 +13,7 @@ type Trouble =
   | 'crash-at-operation'
   | 'fail-sync'
   | 'fail-write'
+  | 'fail'
   | 'full'
   | 'slow'
   | 'reset'
@@ -50,6 +52,14 @@ export type Step =
   /** The next sync, or write, below `prefix` fails. */
   | { readonly kind: 'fail-sync'; readonly prefix: string }
   | { readonly kind: 'fail-write'; readonly prefix: string }
+  /** So many operations of a kind fail, after some that do not: what a broker may survive, or not. */
+  | {
+      readonly kind: 'fail'
+      readonly operation: OperationKind
+      readonly prefix: string
+      readonly spared: number
+      readonly times: number
+    }
   /** Nothing more fits on the disk, for a while. */
   | { readonly kind: 'full'; readonly forMs: number }
   | { readonly kind: 'slow'; readonly latencyMs: number; readonly forMs: number }
@@ -105,6 +115,19 @@ const KIB = 1024
 const RUN_MS = 3000
 const CODECS = ['none', 'none', 'none', 'lz4', 'snappy', 'gzip', 'zstd'] as const
 const PREFIXES = ['wal', 'wal', 'journal', 'topics', ''] as const
+const FAILING: readonly OperationKind[] = [
+  'open',
+  'read',
+  'read',
+  'size',
+  'truncate',
+  'allocate',
+  'makeDir',
+  'list',
+  'rename',
+  'remove',
+  'syncDir',
+]
 const TROUBLES: readonly Trouble[] = [
   'kill',
   'power-cut',
@@ -113,6 +136,8 @@ const TROUBLES: readonly Trouble[] = [
   'crash-at-operation',
   'fail-sync',
   'fail-write',
+  'fail',
+  'fail',
   'full',
   'slow',
   'reset',
@@ -212,6 +237,14 @@ function trouble(chance: Prng, kind: Trouble): Step {
     case 'fail-sync':
     case 'fail-write':
       return { kind, prefix }
+    case 'fail':
+      return {
+        kind,
+        operation: FAILING[chance.below(FAILING.length)] as OperationKind,
+        prefix: chance.below(2) === 0 ? 'topics' : prefix,
+        spared: chance.below(chance.below(2) === 0 ? 3 : 30),
+        times: 1 + chance.below(3),
+      }
     case 'full':
       return { kind, forMs: 1 + chance.below(600) }
     case 'slow':

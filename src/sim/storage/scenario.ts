@@ -65,6 +65,7 @@ class Run implements Watcher {
       say: (line) => this.say(line),
       violation: (what) => this.violation(what),
       mayBeDamaged: () => this.machine.rotten,
+      diskFailures: () => this.machine.disk.failures,
       forgery: () => forgery(this.machine.saltsBefore),
     })
   }
@@ -171,6 +172,9 @@ class Run implements Watcher {
       case 'fail-sync':
       case 'fail-write':
         machine.failNext(step.kind === 'fail-sync' ? 'sync' : 'write', step.prefix)
+        return
+      case 'fail':
+        machine.fail(step)
         return
       case 'full':
         machine.setFull(true)

@@ -20,6 +20,8 @@ const MESSAGE_BYTES_MAX = 16 * 1024
 export interface ClientWatcher extends Watcher {
   /** DAMAGED is an answer that may be given. */
   mayBeDamaged(): boolean
+  /** So far. */
+  diskFailures(): number
   /** Bytes that would be taken for the log's own under a salt that was used before. */
   forgery(): Uint8Array | undefined
 }
@@ -132,12 +134,14 @@ export class Workload {
 
   private async deleteNow(topic: TopicLife): Promise<void> {
     this.watcher.say(`client: deletes ${topic.log}`)
+    const failuresBefore = this.watcher.diskFailures()
     try {
       await this.client.admin().deleteTopic(topic.name)
     } catch (error) {
       // An answer was lost: the first attempt had done it.
       const { code, message } = asEastGuardError(error)
-      if (code !== 'UNKNOWN_TOPIC') {
+      // Or its files could not be removed: the next start does it.
+      if (code !== 'UNKNOWN_TOPIC' && this.watcher.diskFailures() === failuresBefore) {
         this.watcher.violation(`${topic.log} cannot be deleted: ${code}: ${message}`)
         return
       }
@@ -155,6 +159,7 @@ export class Workload {
   private async readAll(topic: TopicLife): Promise<void> {
     const { log } = topic
     const reading = this.judge.reading(log)
+    const failuresBefore = this.watcher.diskFailures()
     const consumer = this.client.consumer({
       topic: topic.name,
       stopAtEnd: true,
@@ -174,7 +179,10 @@ export class Workload {
     } catch (error) {
       const { code, message } = asEastGuardError(error)
       this.watcher.say(`client: a reading of ${log} ended with ${code}`)
-      if (this.lives(topic, log) && !this.isDamage(code)) {
+      // What could not be read now may be read later.
+      const failed = code === 'DAMAGED' || code === 'DISK_FAILED'
+      const unreadable = failed && this.watcher.diskFailures() > failuresBefore
+      if (this.lives(topic, log) && !unreadable && !this.isDamage(code)) {
         this.watcher.violation(`${log} cannot be read: ${code}: ${message}`)
       }
     }
