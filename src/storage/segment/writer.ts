@@ -127,7 +127,10 @@ export class SegmentWriter {
       if (!this.dirsSynced) await this.syncDirs(files)
       if (this.unconfirmed) await files.index.sync()
     } catch (cause) {
-      throw new EastGuardError('DISK_FAILED', `${files.log.path} could not be synced`, { cause })
+      const what = cause instanceof Error ? cause.message : String(cause)
+      throw new EastGuardError('DISK_FAILED', `${files.log.path} could not be synced: ${what}`, {
+        cause,
+      })
     }
     for (let e = this.syncedEnd; e < end; e++) segment.lsns.shift()
     this.syncedEnd = end
