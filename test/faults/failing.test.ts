@@ -24,7 +24,7 @@ async function hasStopped(rig: Rig, path: RegExp): Promise<void> {
   assert.equal(errors.length, 1, rig.broker.log())
   const words = JSON.parse(errors[0] as string) as LastWords
   assert.equal(words.code, 'DISK_FAILED')
-  assert.match(words.msg, /^the disk failed and the broker stops: cannot /)
+  assert.match(words.msg, /^the disk failed and the broker stops: .*cannot /)
   assert.match(words.msg, path)
   assert.match(words.hint, /start the broker/)
 }
@@ -34,10 +34,8 @@ test('a write or sync that fails under load stops the broker with its message; n
   rig.addWriters()
   for (const [operation, prefix] of [
     ['sync', 'wal/'],
-    ['write', 'wal/'],
     ['sync', 'topics/'],
     ['write', 'topics/'],
-    ['rename', 'topics/'],
     ['syncDir', 'topics/'],
   ] as const) {
     await rig.more(1000, 20_000)

@@ -6,7 +6,7 @@ import type { EastGuard } from '../../src/index.ts'
 import { startRig } from './rig.ts'
 
 const SYNC_MS = 500
-const WATCHED_MS = 4000
+const WATCHED_MS = 3000
 const READS = 'read'
 const PROBE = 'probe'
 
