@@ -62,7 +62,8 @@ export class States {
 
   /** Nothing of the topic is being written any more, and as it was deleted nothing will be. */
   async settled(topicId: TopicId): Promise<void> {
-    await Promise.allSettled(this.writing.get(topicId) ?? [])
+    const running = this.writing.get(topicId)
+    if (running !== undefined) await Promise.allSettled(running)
   }
 
   /** Rejects with DAMAGED when the file is not what was written. */
