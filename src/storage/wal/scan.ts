@@ -78,11 +78,11 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
 
 /** The next valid frame at or behind `from`: a group header, or one of the two records that come next in the chain. */
 function resync(bytes: Uint8Array, from: number, lsn: number, salt: number): number | undefined {
-  const group = find(bytes, GROUP_MAGIC, FRAME_BYTES, from, bytes.length, salt)
+  const group = find(bytes, GROUP_MAGIC, FRAME_BYTES, from, bytes.length, salt, isGroup)
   const until = group ?? bytes.length
   // Damage to a group header leaves its first record intact, damage to a record the one behind it.
-  const same = find(bytes, lsnBytes(lsn), 12, from, until, salt)
-  const following = find(bytes, lsnBytes(lsn + 1), 12, from, same ?? until, salt)
+  const same = find(bytes, lsnBytes(lsn), 12, from, until, salt, isRecord)
+  const following = find(bytes, lsnBytes(lsn + 1), 12, from, same ?? until, salt, isRecord)
   return following ?? same ?? group
 }
 
@@ -92,7 +92,17 @@ function lsnBytes(lsn: number): Uint8Array {
   return bytes
 }
 
-/** The first valid frame in [from, until) that has `needle` at `offset` from its start. */
+// Clients choose the bytes of their batches: a payload full of magics, each in a frame that says it is as long as the file,
+// would cost a checksum over the file for each. A group's frame is short.
+function isGroup(kind: number): boolean {
+  return kind === KIND_GROUP
+}
+
+function isRecord(kind: number): boolean {
+  return kind !== KIND_GROUP
+}
+
+/** The first valid frame of a wanted kind in [from, until) that has `needle` at `offset` from its start. */
 function find(
   bytes: Uint8Array,
   needle: Uint8Array,
@@ -100,6 +110,7 @@ function find(
   from: number,
   until: number,
   salt: number,
+  wanted: (kind: number) => boolean,
 ): number | undefined {
   const buffer = Buffer.from(
     bytes.buffer,
@@ -108,7 +119,8 @@ function find(
   )
   let at = buffer.indexOf(needle, from + offset)
   while (at >= 0 && at - offset < until) {
-    if (frameAt(bytes, at - offset, salt) > 0) return at - offset
+    const frame = at - offset
+    if (wanted(frameKind(bytes, frame)) && frameAt(bytes, frame, salt) > 0) return frame
     at = buffer.indexOf(needle, at + 1)
   }
   return undefined
