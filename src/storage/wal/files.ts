@@ -271,17 +271,29 @@ export class LogFiles {
   private async reuse(file: IdleFile): Promise<void> {
     const { disk, dir, fileBytes } = this.options
     const from = this.path(file.sequence)
-    if (file.bytes !== fileBytes) {
-      const open = await disk.open(from, { mode: 'write' })
-      if (file.bytes > fileBytes) await open.truncate(fileBytes)
-      else await open.allocate(fileBytes)
-      await open.sync()
-      await open.close()
-    }
+    const bytes = file.bytes === fileBytes ? fileBytes : await this.resize(from, file.bytes)
     const sequence = this.nextSequence++
     await disk.rename(from, this.path(sequence))
     await disk.syncDir(dir)
-    this.spares.push({ sequence, bytes: fileBytes })
+    this.spares.push({ sequence, bytes })
+  }
+
+  /** To the length that files have now; without space for more, a shorter file is good as it is. */
+  private async resize(path: string, bytes: number): Promise<number> {
+    const { disk, fileBytes } = this.options
+    const open = await disk.open(path, { mode: 'write' })
+    let length = fileBytes
+    try {
+      if (bytes > fileBytes) await open.truncate(fileBytes)
+      else await open.allocate(fileBytes)
+    } catch (error) {
+      if (!isFull(error)) throw error
+      await open.truncate(bytes)
+      length = bytes
+    }
+    await open.sync()
+    await open.close()
+    return length
   }
 
   private async discard(file: IdleFile): Promise<void> {

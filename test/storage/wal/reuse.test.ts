@@ -128,3 +128,25 @@ test('a spare below the newest file gets a new name before it is used, so that n
   assert.deepEqual(found.lost, [])
   assert.equal(found.endLsn, again.nextLsn)
 })
+
+test('larger files are wanted and the disk is full: the old ones do', async () => {
+  const w = world()
+  const small = await openLog(w)
+  await fill(small, 3)
+  await small.close()
+  w.disk.crash(KILL)
+  const files = w.disk.paths().length
+  const bytesTaken = (): number =>
+    w.disk.paths().reduce((sum, path) => sum + w.disk.bytesOf(path).length, 0)
+  w.disk.capacityBytes = bytesTaken() + 1000
+  const log = await openLog(w, 256 * 1024)
+  await settle()
+  assert.deepEqual(w.failures, [])
+  await fill(log, files - 1)
+  assert.ok(log.hasRoom(1000))
+  w.disk.capacityBytes = Number.POSITIVE_INFINITY
+  log.releaseBelow(log.nextLsn)
+  await settle()
+  assert.ok(bytesTaken() > 256 * 1024, 'with room again they grow')
+  await log.close()
+})
