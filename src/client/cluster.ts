@@ -118,6 +118,16 @@ export class Cluster {
     return this.ports.clock.monotonic() - route.loadedAtMs < ROUTE_AGE_MS_MAX ? route : undefined
   }
 
+  /** The newest comes last, so those that are too old to be used stand first: topics come and go. */
+  private keepRoute(topic: string, route: TopicRoute): void {
+    this.routes.delete(topic)
+    for (const [name, { loadedAtMs }] of this.routes) {
+      if (route.loadedAtMs - loadedAtMs < ROUTE_AGE_MS_MAX) break
+      this.routes.delete(name)
+    }
+    this.routes.set(topic, route)
+  }
+
   /** A broker's answer shows that this route is out of date. */
   forgetRoute(route: TopicRoute): void {
     if (this.routes.get(route.view.name) === route) this.routes.delete(route.view.name)
@@ -193,7 +203,7 @@ export class Cluster {
       loadedAtMs: clock.monotonic(),
       leaders: leadersOf(view, cluster.brokers),
     }
-    this.routes.set(topic, route)
+    this.keepRoute(topic, route)
     return route
   }
 }

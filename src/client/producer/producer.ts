@@ -36,6 +36,9 @@ const WAITING_MAX = 1_000_000
 const SWEEP_MS_LEAST = 10
 const SWEEP_MS_MOST = 1000
 
+/** A producer that writes to more topics than this asks now and then whether they are still there. */
+const TOPICS_UNASKED = 256
+
 /** A topic that is being looked up, and the records that wait for it. */
 interface Lookup {
   readonly waiting: Waiting[]
@@ -201,7 +204,20 @@ export class BatchingProducer implements Producer {
   private begin(route: TopicRoute): Topic {
     const topic = topicOf(route, this.settings, this.cluster.ports.random)
     this.topics.set(route.view.name, topic)
+    if (this.topics.size > TOPICS_UNASKED) this.askAfterOldest()
     return topic
+  }
+
+  /**
+   * Two topics that were not asked after for longest are looked up again, for each that is new: those that were deleted
+   * leave, so a producer keeps no more of them than it writes to and this many.
+   */
+  private askAfterOldest(): void {
+    for (const [name, topic] of Array.from(take(this.topics, 2))) {
+      this.topics.delete(name)
+      this.topics.set(name, topic)
+      this.sender.refresh(topic)
+    }
   }
 
   private bring(topic: Topic, { record, sizeBytes, outgoing }: Waiting): void {
@@ -393,6 +409,14 @@ export class BatchingProducer implements Producer {
     const { code, hint } = refusal
     const message = `a record for '${topic}' was not stored ${within}; the last answer was ${code}: ${refusal.message}`
     return new EastGuardError('TIMEOUT', message, { cause: refusal, hint, detail })
+  }
+}
+
+function* take<T>(from: Iterable<T>, count: number): Generator<T> {
+  let left = count
+  for (const each of from) {
+    if (left-- <= 0) return
+    yield each
   }
 }
 
