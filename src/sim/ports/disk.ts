@@ -203,7 +203,11 @@ export class Platter implements SimDisk {
   }
 
   space(): DiskSpace {
-    const totalBytes = Number.isFinite(this.capacityBytes) ? this.capacityBytes : TOTAL_BYTES
+    // Asked every second: of a disk without end nothing need be counted.
+    if (this.capacityBytes === Number.POSITIVE_INFINITY) {
+      return { totalBytes: TOTAL_BYTES, freeBytes: TOTAL_BYTES }
+    }
+    const totalBytes = this.capacityBytes
     return { totalBytes, freeBytes: Math.max(0, totalBytes - this.usedBytes()) }
   }
 

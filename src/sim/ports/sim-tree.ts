@@ -40,6 +40,9 @@ export interface Place {
   readonly name: string
 }
 
+/** From so many pending steps on it is looked for those that can have no effect any more. */
+const PENDING_MAX = 256
+
 export class SimTree {
   private root: SimDir = newDir()
   private pending: Step[] = []
@@ -123,6 +126,29 @@ export class SimTree {
       makeDurable(step)
       return false
     })
+    if (this.pending.length > PENDING_MAX) this.forgetUnreachable()
+  }
+
+  /** Steps in directories that nothing leads to, now or after any power cut: nobody will ever sync those. */
+  private forgetUnreachable(): void {
+    const reachable = new Set<SimDir>()
+    const reach = (node: Node | undefined): void => {
+      if (node?.kind !== 'directory' || reachable.has(node)) return
+      reachable.add(node)
+      for (const names of [node.current, node.durable])
+        for (const child of names.values()) reach(child)
+    }
+    reach(this.root)
+    for (let before = 0; before < reachable.size; ) {
+      before = reachable.size
+      for (const { changes } of this.pending) {
+        if (!changes.some(({ dir }) => reachable.has(dir))) continue
+        for (const { node } of changes) reach(node)
+      }
+    }
+    this.pending = this.pending.filter(({ changes }) =>
+      changes.some(({ dir }) => reachable.has(dir)),
+    )
   }
 
   /** Without luck nothing survives that was not synced. */
