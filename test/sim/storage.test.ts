@@ -42,6 +42,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
     'send',
     'slow',
     'stop',
+    'wall',
   ])
 })
 

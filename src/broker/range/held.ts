@@ -67,7 +67,9 @@ export class HeldQueue {
 
   /** False when the broker holds too much already. */
   push(held: HeldProduce): boolean {
-    if (this.budget.bytes + held.batch.length > this.budget.bytesMax) return false
+    const { bytes, bytesMax } = this.budget
+    // With nothing held one batch is taken whatever its size: it would be refused for ever otherwise.
+    if (bytes > 0 && bytes + held.batch.length > bytesMax) return false
     this.budget.bytes += held.batch.length
     this.queue.push(held)
     return true

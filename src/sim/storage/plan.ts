@@ -17,6 +17,7 @@ type Trouble =
   | 'full'
   | 'slow'
   | 'reset'
+  | 'wall'
   | 'stop'
   | 'rot'
 
@@ -64,6 +65,8 @@ export type Step =
   | { readonly kind: 'full'; readonly forMs: number }
   | { readonly kind: 'slow'; readonly latencyMs: number; readonly forMs: number }
   | { readonly kind: 'reset' }
+  /** The wall clock is set forward or back. */
+  | { readonly kind: 'wall'; readonly byMs: number }
   /** A graceful stop, and a start after a while. */
   | { readonly kind: 'stop'; readonly downMs: number }
   /**
@@ -113,6 +116,7 @@ export interface StoragePlan {
 
 const KIB = 1024
 const RUN_MS = 3000
+const DAY_MS = 24 * 3600 * 1000
 const CODECS = ['none', 'none', 'none', 'lz4', 'snappy', 'gzip', 'zstd'] as const
 const PREFIXES = ['wal', 'wal', 'journal', 'topics', ''] as const
 const FAILING: readonly OperationKind[] = [
@@ -141,6 +145,7 @@ const TROUBLES: readonly Trouble[] = [
   'full',
   'slow',
   'reset',
+  'wall',
   'stop',
   'rot',
   'rot',
@@ -194,7 +199,7 @@ function steps(
       topic,
       partition: chance.below(partitions),
       records: 1 + chance.below(chance.below(8) === 0 ? 60 : 6),
-      bytes: chance.below(chance.below(6) === 0 ? 9000 : 300),
+      bytes: bytesOfRecords(chance),
       ...(chance.below(8) === 0 && { forged: true }),
     })
   }
@@ -214,6 +219,13 @@ function steps(
   return made
     .map((step) => ({ ...step, atMs: chance.below(RUN_MS) }))
     .sort((a, b) => a.atMs - b.atMs)
+}
+
+/** Now and then more than a file of the log takes. */
+function bytesOfRecords(chance: Prng): number {
+  const kind = chance.below(60)
+  if (kind === 0) return chance.below(120_000)
+  return chance.below(kind < 10 ? 9000 : 300)
 }
 
 function trouble(chance: Prng, kind: Trouble): Step {
@@ -251,6 +263,8 @@ function trouble(chance: Prng, kind: Trouble): Step {
       return { kind, latencyMs: 5 + chance.below(100), forMs: 1 + chance.below(600) }
     case 'reset':
       return { kind }
+    case 'wall':
+      return { kind, byMs: (chance.below(60) - 20) * DAY_MS }
     case 'rot': {
       const when = (['stopped', 'killed', 'running'] as const)[chance.below(3)] ?? 'stopped'
       return {

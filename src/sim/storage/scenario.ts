@@ -188,6 +188,10 @@ class Run implements Watcher {
         this.say('network: all connections are reset')
         this.world.network.resetConnections('client')
         return
+      case 'wall':
+        this.say(`clock: is set by ${step.byMs} ms`)
+        this.world.clock.shiftWall(step.byMs)
+        return
       case 'stop':
         void machine.stop(step.downMs)
         return

@@ -14,8 +14,8 @@ import { TopicLife } from './topics.ts'
 /** Longer than any fault of a run: what takes this long will never end. */
 const PATIENCE_MS = 60_000
 
-/** Less than a WAL file of any plan. */
-const MESSAGE_BYTES_MAX = 16 * 1024
+/** More than a WAL file of some plans. */
+const MESSAGE_BYTES_MAX = 128 * 1024
 
 export interface ClientWatcher extends Watcher {
   /** DAMAGED is an answer that may be given. */
@@ -113,6 +113,7 @@ export class Workload {
         partitions,
         segmentEntries,
         segmentBytes: 64 * 1024,
+        retentionMs: -1,
         maxMessageBytes: MESSAGE_BYTES_MAX,
       }
       const made = await this.client.admin().createTopic(topic.name, { policy })
