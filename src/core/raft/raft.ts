@@ -1,0 +1,477 @@
+// One member of one Raft group: events in, effects out, no IO.
+//
+//   tick(now)   receive(message, now)   propose / change / read / handOver
+//        └──────────────┴───────────────────┘
+//                       v
+//                 take() ──> Effects: send, write and sync, send, apply         persisted(mark) <── the disk
+//
+//   follower ──no leader for an election time-out──> pre-candidate ──quorum would──> candidate ──quorum does──> leader
+//      ^                                                  |                              |                         |
+//      └───────────────── another leads, a higher term, no quorum ────────────────────────┴─────────────────────────┘
+//
+// What leading is stands in leading.ts. Here: terms, votes, and what a follower does with what it is sent.
+//
+// A member answers for its disk only after a sync: its vote and its acknowledgements wait in `messagesAfterSync`. A member
+// that has just started gives no vote for an election time-out, for it may have promised its leader not to.
+
+import { assert } from '../../base/assert.ts'
+import { concatBytes } from '../../base/bytes.ts'
+import type { NodeId } from '../../model/ids.ts'
+import { Leading, type LeadingHost } from './leading.ts'
+import { RaftLog } from './log.ts'
+import { hasQuorum, isVoter } from './members.ts'
+import type {
+  Append,
+  AppendAnswer,
+  Effects,
+  Entry,
+  HardState,
+  Members,
+  MembersChange,
+  Message,
+  ProposalId,
+  RaftOptions,
+  ReadAnswer,
+  Refusal,
+  Restored,
+  Role,
+  SnapshotPart,
+  SyncMark,
+  VoteAnswer,
+  VoteRequest,
+} from './types.ts'
+
+interface PartialSnapshot {
+  readonly index: number
+  readonly term: number
+  readonly parts: Uint8Array[]
+  bytes: number
+}
+
+export class Raft implements LeadingHost {
+  readonly options: RaftOptions
+  readonly log: RaftLog
+  now: number
+  role: Role = 'follower'
+  term: number
+  leader: NodeId | undefined
+  commit: number
+  synced: number
+  private vote: NodeId | undefined
+  private leading: Leading | undefined
+  private applied: number
+  private electionDue = 0
+  /** When a leader was last heard, or this member started: until an election time-out later it votes for no other. */
+  private heardAt: number
+  private votes = new Map<NodeId, boolean>()
+  private incoming: PartialSnapshot | undefined
+  // What `take` will give.
+  private out: Message[] = []
+  private outAfterSync: Message[] = []
+  private hardStateChanged = false
+  private unpersistedFrom: number | undefined
+  private newSnapshot = false
+  private installed = false
+  private truncatedFrom: number | undefined
+  private readAnswers: ReadAnswer[] = []
+
+  constructor(options: RaftOptions, restored: Restored, now: number) {
+    this.options = options
+    this.log = new RaftLog(restored)
+    this.term = restored.hardState.term
+    this.vote = restored.hardState.vote
+    this.synced = this.log.lastIndex
+    this.commit = restored.snapshot?.index ?? 0
+    this.applied = this.commit
+    this.now = now
+    this.heardAt = now
+    this.waitForLeader()
+    // Nobody else could be led: a lone voter need not wait.
+    if (this.isLone()) this.electionDue = now
+  }
+
+  get id(): NodeId {
+    return this.options.id
+  }
+
+  get members(): Members {
+    return this.log.members
+  }
+
+  /** When `tick` has something to do, at the latest. */
+  get nextTick(): number {
+    return this.leading?.nextTick ?? this.electionDue
+  }
+
+  // Events.
+
+  tick(now: number): void {
+    this.now = now
+    if (this.leading !== undefined) this.leading.tick()
+    else if (now >= this.electionDue) {
+      if (this.mayLead()) this.campaign('pre-candidate', false)
+      else this.waitForLeader()
+    }
+  }
+
+  receive(message: Message, now: number): void {
+    this.now = now
+    if (message.kind === 'vote') return this.onVote(message)
+    if (message.kind === 'vote-answer') return this.onVoteAnswer(message)
+    if (message.term > this.term) this.follow(message.term, undefined)
+    switch (message.kind) {
+      case 'append':
+      case 'heartbeat':
+      case 'snapshot':
+        if (message.term < this.term) return this.tellTerm(message)
+        this.heard(message.from)
+        if (message.kind === 'append') this.onAppend(message)
+        else if (message.kind === 'snapshot') this.onSnapshotPart(message)
+        else {
+          this.commitTo(Math.min(message.commit, this.log.lastIndex))
+          this.answer(this.out, message.from, message.round, { ok: true })
+        }
+        return
+      case 'append-answer':
+        if (message.term === this.term) this.leading?.onAppendAnswer(message)
+        return
+      case 'snapshot-answer':
+        if (message.term === this.term) this.leading?.onSnapshotAnswer(message)
+        return
+      case 'timeout-now':
+        if (message.term === this.term && isVoter(this.members, this.id)) {
+          this.campaign('candidate', true)
+        }
+        return
+    }
+  }
+
+  /** The index that the command has if it commits in this term. */
+  propose(id: ProposalId, data: Uint8Array): number | Refusal {
+    return this.leading?.propose({ kind: 'command', id, data }) ?? 'not-leader'
+  }
+
+  change(id: ProposalId, change: MembersChange, now: number): number | Refusal {
+    this.now = now
+    return this.leading?.change(id, change) ?? 'not-leader'
+  }
+
+  /** `take` brings the answer; at once when this member does not lead. */
+  read(id: string, now: number): void {
+    this.now = now
+    if (this.leading === undefined) this.readAnswers.push({ id, index: undefined })
+    else this.leading.read(id)
+  }
+
+  handOver(to: NodeId, now: number): Refusal | undefined {
+    this.now = now
+    if (this.leading === undefined) return 'not-leader'
+    return this.leading.handOver(to)
+  }
+
+  /** The state machine's data after `index`, which was applied: entries before it may go. */
+  compact(index: number, data: Uint8Array): void {
+    assert(index <= this.applied, 'a snapshot holds what was applied')
+    if (index <= (this.log.snapshot?.index ?? 0)) return
+    this.log.compact(index, data, this.options.entriesKept)
+    this.newSnapshot = true
+  }
+
+  /** All effects up to those with this mark are durable. */
+  persisted(mark: SyncMark): void {
+    // Entries that others have taken the place of since are not what is there now.
+    if (this.log.term(mark.index) !== mark.term) return
+    this.synced = Math.max(this.synced, mark.index)
+    this.leading?.advance()
+  }
+
+  // Effects.
+
+  take(): Effects {
+    const from = this.unpersistedFrom
+    const { lastIndex, lastTerm } = this.log
+    // What is said in a new term, or with a new vote, is said when that cannot be forgotten any more.
+    const [now, later] = this.hardStateChanged
+      ? [[], [...this.out, ...this.outAfterSync]]
+      : [this.out, this.outAfterSync]
+    const effects: Effects = {
+      messages: now,
+      hardState: this.hardStateChanged ? this.hardState : undefined,
+      snapshot: this.newSnapshot ? this.log.snapshot : undefined,
+      installed: this.installed,
+      truncatedFrom: this.truncatedFrom,
+      entries: from === undefined ? [] : this.log.slice(from, lastIndex, Number.POSITIVE_INFINITY),
+      messagesAfterSync: later,
+      committed: this.takeCommitted(),
+      reads: this.readAnswers,
+      mark: { index: lastIndex, term: lastTerm },
+    }
+    this.out = []
+    this.outAfterSync = []
+    this.hardStateChanged = false
+    this.newSnapshot = false
+    this.installed = false
+    this.truncatedFrom = undefined
+    this.unpersistedFrom = undefined
+    this.readAnswers = []
+    return effects
+  }
+
+  get hardState(): HardState {
+    return { term: this.term, vote: this.vote }
+  }
+
+  private takeCommitted(): readonly Entry[] {
+    const to = Math.min(this.commit, this.synced)
+    if (to <= this.applied) return []
+    const entries = this.log.slice(this.applied + 1, to, Number.POSITIVE_INFINITY)
+    this.applied = to
+    return entries
+  }
+
+  // For leading.
+
+  send(message: Message): void {
+    this.out.push(message)
+  }
+
+  persist(index: number): void {
+    this.unpersistedFrom = Math.min(this.unpersistedFrom ?? index, index)
+  }
+
+  commitTo(index: number): void {
+    if (index <= this.commit) return
+    this.commit = index
+    // Whoever has committed its own removal has done its work.
+    if (this.leading?.removed === true) this.stepDown()
+  }
+
+  answerRead(answer: ReadAnswer): void {
+    this.readAnswers.push(answer)
+  }
+
+  stepDown(): void {
+    this.follow(this.term, undefined)
+  }
+
+  // Roles and terms.
+
+  private follow(term: number, leader: NodeId | undefined): void {
+    if (term > this.term) {
+      this.term = term
+      this.vote = undefined
+      this.hardStateChanged = true
+    }
+    this.leading?.end()
+    this.leading = undefined
+    this.role = 'follower'
+    this.leader = leader
+    this.incoming = undefined
+    this.waitForLeader()
+  }
+
+  private waitForLeader(): void {
+    const { electionTimeoutMs, chance } = this.options
+    this.electionDue = this.now + electionTimeoutMs * (1 + chance())
+  }
+
+  private heard(leader: NodeId): void {
+    assert(this.leading === undefined, 'a term has one leader')
+    if (this.role !== 'follower' || this.leader !== leader) this.follow(this.term, leader)
+    this.heardAt = this.now
+    this.waitForLeader()
+  }
+
+  private isLone(): boolean {
+    const { voters } = this.members
+    return voters.length === 1 && voters[0] === this.id
+  }
+
+  /**
+   * A voter, or one whose removal may not have committed: perhaps only it has the entry, and no vote for a log without it
+   * (thesis, 4.2.2).
+   */
+  private mayLead(): boolean {
+    const { log, id } = this
+    if (isVoter(log.members, id)) return true
+    return log.membersIndex > this.commit && isVoter(log.membersAt(log.membersIndex - 1), id)
+  }
+
+  private campaign(role: 'pre-candidate' | 'candidate', transfer: boolean): void {
+    this.leader = undefined
+    this.role = role
+    this.votes = new Map([[this.id, true]])
+    this.waitForLeader()
+    if (role === 'candidate') {
+      this.term++
+      this.vote = this.id
+      this.hardStateChanged = true
+    }
+    if (this.won()) return
+    const pre = role === 'pre-candidate'
+    for (const to of this.members.voters) {
+      if (to === this.id) continue
+      const { lastIndex, lastTerm } = this.log
+      // The vote for itself is one, and must not be forgotten either.
+      this.outAfterSync.push({
+        kind: 'vote',
+        from: this.id,
+        to,
+        term: pre ? this.term + 1 : this.term,
+        pre,
+        transfer,
+        lastIndex,
+        lastTerm,
+      })
+    }
+  }
+
+  /** With a quorum of the votes it goes on to the next role. */
+  private won(): boolean {
+    if (!hasQuorum(this.members, (voter) => this.votes.get(voter) === true)) return false
+    if (this.role === 'pre-candidate') this.campaign('candidate', false)
+    else {
+      this.role = 'leader'
+      this.leader = this.id
+      this.leading = new Leading(this)
+    }
+    return true
+  }
+
+  /** Nobody but the leader's own successor gets a vote while the leader may count on this member. */
+  private holdsTo(): boolean {
+    if (this.leading !== undefined) return true
+    return this.now - this.heardAt < this.options.electionTimeoutMs && !this.isLone()
+  }
+
+  private onVote(message: VoteRequest): void {
+    const { from, pre, term, transfer, lastIndex, lastTerm } = message
+    if (!transfer && term > this.term && this.holdsTo()) return
+    if (!pre && term > this.term) this.follow(term, undefined)
+    const upToDate = this.log.isUpToDate(lastIndex, lastTerm)
+    const free = pre ? term > this.term : this.vote === undefined || this.vote === from
+    const granted = term >= this.term && free && upToDate && (pre || this.leader === undefined)
+    if (granted && !pre) {
+      if (this.vote !== from) this.hardStateChanged = true
+      this.vote = from
+      this.waitForLeader()
+    }
+    this.outAfterSync.push({
+      kind: 'vote-answer',
+      from: this.id,
+      to: from,
+      term: granted ? term : this.term,
+      pre,
+      granted,
+    })
+  }
+
+  private onVoteAnswer({ from, pre, term, granted }: VoteAnswer): void {
+    if (!granted && term > this.term) return this.follow(term, undefined)
+    const asked = pre ? this.role === 'pre-candidate' : this.role === 'candidate'
+    // A vote of an earlier election is none in this one.
+    if (!asked || (granted && term !== (pre ? this.term + 1 : this.term))) return
+    this.votes.set(from, granted)
+    if (this.won()) return
+    const refused = hasQuorum(this.members, (voter) => this.votes.get(voter) === false)
+    if (refused) this.follow(this.term, undefined)
+  }
+
+  // A follower's log.
+
+  private onAppend(message: Append): void {
+    const { from, round, prevIndex, prevTerm, entries, commit } = message
+    const { log } = this
+    if (prevIndex < this.commit) {
+      // Old news: all up to the commit index agrees anyway.
+      return this.answer(this.outAfterSync, from, round, { ok: true, match: this.commit })
+    }
+    if (log.term(prevIndex) !== prevTerm) {
+      const hintIndex = log.agreement(prevIndex, prevTerm)
+      const hintTerm = log.term(hintIndex) ?? 0
+      this.answer(this.out, from, round, { ok: false, prevIndex, hintIndex, hintTerm })
+      return
+    }
+    for (const entry of entries) {
+      const known = log.term(entry.index)
+      if (known === entry.term) continue
+      if (known !== undefined) this.cutOff(entry.index)
+      log.append(entry)
+      this.persist(entry.index)
+    }
+    const match = prevIndex + entries.length
+    this.commitTo(Math.min(commit, match))
+    this.answer(this.outAfterSync, from, round, { ok: true, match })
+  }
+
+  private cutOff(index: number): void {
+    assert(index > this.commit, 'what is committed is never replaced')
+    this.log.truncate(index)
+    this.truncatedFrom = Math.min(this.truncatedFrom ?? index, index)
+    this.synced = Math.min(this.synced, index - 1)
+    if (this.unpersistedFrom !== undefined && this.unpersistedFrom >= index) {
+      this.unpersistedFrom = undefined
+    }
+  }
+
+  private onSnapshotPart(part: SnapshotPart): void {
+    const { from, index, snapshotTerm, totalBytes, offset, bytes, round } = part
+    // Entries that follow it here were acknowledged, perhaps: they stay.
+    if (this.log.term(index) === snapshotTerm) this.commitTo(index)
+    if (index <= this.commit) {
+      const match = this.commit
+      return this.answer(this.outAfterSync, from, round, { ok: true, match })
+    }
+    let { incoming } = this
+    if (incoming?.index !== index || incoming.term !== snapshotTerm || offset === 0) {
+      incoming = { index, term: snapshotTerm, parts: [], bytes: 0 }
+      this.incoming = incoming
+    }
+    if (offset === incoming.bytes) {
+      incoming.parts.push(bytes)
+      incoming.bytes += bytes.length
+    }
+    if (incoming.bytes < totalBytes) {
+      this.out.push({
+        kind: 'snapshot-answer',
+        from: this.id,
+        to: from,
+        term: this.term,
+        index,
+        offset: incoming.bytes,
+        round,
+      })
+      return
+    }
+    this.install(part, concatBytes(incoming.parts))
+    this.answer(this.outAfterSync, from, round, { ok: true, match: index })
+  }
+
+  private install({ index, snapshotTerm, members }: SnapshotPart, data: Uint8Array): void {
+    this.incoming = undefined
+    this.log.reset({ index, term: snapshotTerm, members, data })
+    this.newSnapshot = true
+    this.installed = true
+    this.truncatedFrom = index + 1
+    this.unpersistedFrom = undefined
+    this.synced = index
+    this.commit = index
+    this.applied = index
+  }
+
+  private answer(into: Message[], to: NodeId, round: number, result: AppendAnswer['result']): void {
+    into.push({ kind: 'append-answer', from: this.id, to, term: this.term, round, result })
+  }
+
+  /** A leader of an older term learns that it leads no more. */
+  private tellTerm({ from }: Message): void {
+    this.out.push({
+      kind: 'append-answer',
+      from: this.id,
+      to: from,
+      term: this.term,
+      round: 0,
+      result: { ok: true },
+    })
+  }
+}
