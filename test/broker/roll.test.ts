@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { type Disk, DiskError, type DiskFile } from '../../src/ports/disk.ts'
 import { type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import { settle } from '../storage/support/ports.ts'
+import { batchOf } from './support/raw-client.ts'
 import { makeTopic, openStored, plainBatch, produce, readAll } from './support/stored-broker.ts'
 
 const ENTRIES = 3
@@ -110,4 +111,21 @@ test('nothing more is acknowledged in a segment of which nobody knows whether it
   assert.ok(failures.length > 0)
   assert.ok(offsets.length >= ENTRIES)
   await assertThere(sim, topic, offsets)
+})
+
+test('a wall clock that is set forward lets no producer be forgotten', async () => {
+  const sim = simDisk()
+  const first = await openStored(sim.mount(), 1)
+  const topic = await makeTopic(first, 't', { partitions: 1, segmentEntries: ENTRIES })
+  const batch = (producerId: number, baseSequence: number): Uint8Array =>
+    batchOf([`${producerId}`], { producerId, producerEpoch: 0, baseSequence })
+  const offset = await produce(first, topic, 0, batch(1, 0))
+  first.clock.shiftWall(30 * 24 * 3600 * 1000)
+  for (let i = 0; i < ENTRIES; i++) await produce(first, topic, 0, batch(2, i))
+  await settle()
+  sim.crash({ keepUnsynced: true })
+  const second = await openStored(sim.mount(), 2)
+  await produce(second, topic, 0, batch(3, 0))
+  assert.equal(await produce(second, topic, 0, batch(1, 0)), offset, 'a retry is not stored again')
+  await second.close()
 })

@@ -91,7 +91,8 @@ export class RangeLeader implements SegmentListener {
   /** The fold was loaded or begun: log time goes on from where it stood. */
   begin(state: RangeState): void {
     this.state = state
-    this.logTimeBase = Math.max(state.logTimeMs, this.openSegment.openedAtMs)
+    // A wall clock that somebody set forward must not make every producer look idle: it counts for the first entry only.
+    this.logTimeBase = state.logTimeMs > 0 ? state.logTimeMs : this.openSegment.openedAtMs
     this.logTimeAnchor = this.context.clock.monotonic()
   }
 

@@ -7,14 +7,20 @@ import type { Random } from '../../../src/ports/random.ts'
 
 export interface ManualClock extends Clock {
   advance(ms: number): void
+  /** The wall clock alone is set. */
+  shiftWall(ms: number): void
 }
 
 export function manualClock(): ManualClock {
   let now = 0
+  let wallStart = 1_700_000_000_000
   let timers: { at: number; run: () => void }[] = []
   return {
     monotonic: () => now,
-    wall: () => 1_700_000_000_000 + now,
+    wall: () => wallStart + now,
+    shiftWall(ms) {
+      wallStart += ms
+    },
     after(ms, run) {
       const timer = { at: now + ms, run }
       timers.push(timer)
