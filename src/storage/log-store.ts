@@ -284,7 +284,7 @@ class Store implements LogStore {
     try {
       if (!this.failed) {
         // On a full disk the queue may never leave; nothing in it was acknowledged.
-        if (!this.openWal.blocked) await this.openWal.sync()
+        await this.openWal.drain()
         await this.engine.flush()
       }
     } catch (error) {

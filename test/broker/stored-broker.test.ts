@@ -156,3 +156,27 @@ test('a deleted topic of which a crash left only range states or empty directori
   assert.deepEqual([...again.metadata.state.topicsByName.keys()], ['stays'])
   await again.close()
 })
+
+test('a broker whose disk is full stops, also in the moment in which it asks for space again', async () => {
+  const sim = simDisk()
+  const running = await openStored(sim.mount(), 1)
+  const topic = await makeTopic(running, 't', { partitions: 1 })
+  await produce(running, topic, 0, BATCH.slice())
+  await settle()
+  sim.capacityBytes = 0
+  // It fits in no log file, and there is no space for a larger one.
+  const waiting = produce(running, topic, 0, plainBatch(30_000, 1, 0, 2))
+  waiting.catch(() => {})
+  await settle()
+  running.clock.advance(1000)
+  let closed = false
+  void running.close().then(() => {
+    closed = true
+  })
+  for (let i = 0; i < 20 && !closed; i++) await settle()
+  assert.ok(closed)
+  sim.capacityBytes = Number.POSITIVE_INFINITY
+  const again = await openStored(sim.mount(), 2)
+  assert.equal((await readAll(again, topic, 0)).end, 1)
+  await again.close()
+})

@@ -15,8 +15,10 @@ type Item = Entry | Uint8Array
 export interface DataWal extends Wal {
   /** True while the disk gives no space for the next file. */
   readonly blocked: boolean
-  /** Resolves when everything appended so far is synced. */
+  /** Resolves when everything appended so far is synced; rejects when the log has failed. */
   sync(): Promise<void>
+  /** Resolves when everything appended so far is synced, or cannot be. */
+  drain(): Promise<void>
 }
 
 export async function beginDataWal(found: RecoveredLog, options: LogOptions): Promise<DataWal> {
@@ -58,6 +60,9 @@ class GroupedWal implements DataWal {
   sync(): Promise<void> {
     this.log.commit()
     return this.log.whenSynced(this.log.nextLsn - 1)
+  }
+  drain(): Promise<void> {
+    return this.log.drain()
   }
   releaseBelow(lsn: number): void {
     this.log.releaseBelow(lsn)

@@ -344,14 +344,19 @@ export class GroupLog<Target, Item> {
     this.options.onFailed(error)
   }
 
+  /** Resolves when all that was queued is synced, or cannot be: the log has failed, or there is no space. */
+  async drain(): Promise<void> {
+    this.commit()
+    while (this.running !== undefined) await this.running
+  }
+
   /** Resolves when the files ahead are prepared. */
   settled(): Promise<void> {
     return this.files.settled()
   }
 
   async close(): Promise<void> {
-    this.commit()
-    while (this.running !== undefined) await this.running
+    await this.drain()
     this.closing = true
     if (this.stalled)
       this.fail(
