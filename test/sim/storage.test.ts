@@ -27,6 +27,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
     for (const { kind } of storagePlan(seed).steps) kinds.add(kind)
   }
   assert.deepEqual([...kinds].sort(), [
+    'alter',
     'crash-at-operation',
     'create',
     'delete',
@@ -43,6 +44,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
     'slow',
     'stop',
     'wall',
+    'widen',
   ])
 })
 

@@ -22,7 +22,10 @@ type Trouble =
   | 'rot'
 
 export type Step =
-  /** `records` records one after another, without waiting, by one producer to one partition. */
+  /**
+   * `records` records one after another, without waiting, by one producer to one partition; counted round where the topic
+   * has fewer.
+   */
   | {
       readonly kind: 'send'
       readonly producer: number
@@ -37,6 +40,10 @@ export type Step =
   | { readonly kind: 'read'; readonly topic: number }
   | { readonly kind: 'create'; readonly topic: number }
   | { readonly kind: 'delete'; readonly topic: number }
+  /** The topic gets `by` partitions more. */
+  | { readonly kind: 'widen'; readonly topic: number; readonly by: number }
+  /** The topic's segments end after so many entries from then on. */
+  | { readonly kind: 'alter'; readonly topic: number; readonly segmentEntries: number }
   /** The broker's process is killed; unsynced bytes stay readable. */
   | { readonly kind: 'kill'; readonly downMs: number }
   /** The machine loses its power; `keep` some unsynced pages and names, or none. */
@@ -116,6 +123,7 @@ export interface StoragePlan {
 
 const KIB = 1024
 const RUN_MS = 3000
+const SEGMENT_ENTRIES = [5, 20, 100, 1_000_000] as const
 const DAY_MS = 24 * 3600 * 1000
 const CODECS = ['none', 'none', 'none', 'lz4', 'snappy', 'gzip', 'zstd'] as const
 const PREFIXES = ['wal', 'wal', 'journal', 'topics', ''] as const
@@ -156,7 +164,7 @@ export function storagePlan(seed: number): StoragePlan {
   const pick = <T>(from: readonly T[]): T => from[chance.below(from.length)] as T
   const topics = Array.from({ length: 2 + chance.below(3) }, (_, i) => ({
     partitions: 1 + chance.below(4),
-    segmentEntries: pick([5, 20, 100, 1_000_000]),
+    segmentEntries: pick(SEGMENT_ENTRIES),
     atOnce: i < 2,
   }))
   const producers = Array.from({ length: 1 + chance.below(3) }, () => ({
@@ -197,7 +205,7 @@ function steps(
       kind: 'send',
       producer: chance.below(producers),
       topic,
-      partition: chance.below(partitions),
+      partition: chance.below(partitions + (chance.below(3) === 0 ? 3 : 0)),
       records: 1 + chance.below(chance.below(8) === 0 ? 60 : 6),
       bytes: bytesOfRecords(chance),
       ...(chance.below(8) === 0 && { forged: true }),
@@ -210,6 +218,15 @@ function steps(
     const changes = topic === 0 ? 0 : chance.below(4)
     for (let i = 0; i < changes; i++)
       made.push({ kind: chance.below(2) === 0 ? 'create' : 'delete', topic })
+  }
+  for (let left = chance.below(3); left > 0; left--) {
+    const topic = chance.below(topics.length)
+    const segmentEntries = SEGMENT_ENTRIES[chance.below(SEGMENT_ENTRIES.length)] ?? 5
+    made.push(
+      chance.below(2) === 0
+        ? { kind: 'widen', topic, by: 1 + chance.below(2) }
+        : { kind: 'alter', topic, segmentEntries },
+    )
   }
   if (kinds.length > 0) {
     for (let left = 1 + chance.below(6); left > 0; left--) {

@@ -156,6 +156,12 @@ class Run implements Watcher {
       case 'delete':
         workload.delete(step.topic)
         return
+      case 'widen':
+        workload.widen(step.topic, step.by)
+        return
+      case 'alter':
+        workload.alter(step.topic, step.segmentEntries)
+        return
       case 'kill':
         machine.kill({ keepUnsynced: true }, step.downMs, 'is killed')
         return

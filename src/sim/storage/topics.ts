@@ -9,6 +9,8 @@ export class TopicLife {
   readonly name: string
   readonly partitions: number
   readonly segmentEntries: number
+  /** Partitions that this life has now, for certain. */
+  width: number
   state: State = 'absent'
   id: TopicId | undefined
   private lives = 0
@@ -22,6 +24,7 @@ export class TopicLife {
     this.name = name
     this.partitions = partitions
     this.segmentEntries = segmentEntries
+    this.width = partitions
   }
 
   /** What the judge calls the records of this life. */
@@ -31,6 +34,7 @@ export class TopicLife {
 
   begin(): void {
     this.lives++
+    this.width = this.partitions
     this.state = 'unsure'
   }
 }

@@ -68,17 +68,18 @@ export class Workload {
     if (topic.state !== 'present') return
     const { producer, patient } = this.producers[step.producer] as (typeof this.producers)[number]
     const padding = (step.forged === true ? this.watcher.forgery() : undefined) ?? step.bytes
+    const to = step.partition % topic.width
     for (let i = 0; i < step.records; i++) {
-      const { name, value } = this.judge.send(topic.log, step.producer, step.partition, padding)
+      const { name, value } = this.judge.send(topic.log, step.producer, to, padding)
       const { log } = topic
-      const sent = producer.send({ topic: topic.name, partition: step.partition, value }).then(
+      const sent = producer.send({ topic: topic.name, partition: to, value }).then(
         ({ partition, offset }) => this.judge.acknowledge(name, partition, offset),
         (error: unknown) => this.rejected(name, error, patient && this.lives(topic, log)),
       )
       topic.sending.add(sent)
       this.track(sent.finally(() => topic.sending.delete(sent)))
     }
-    const what = `${step.records} records to ${topic.log} ${step.partition}`
+    const what = `${step.records} records to ${topic.log} ${to}`
     this.watcher.say(`client: producer ${step.producer} sends ${what}`)
   }
 
@@ -86,8 +87,10 @@ export class Workload {
     const { code, message, detail } = asEastGuardError(error)
     const maybeStored = (detail as { maybeStored?: boolean } | undefined)?.maybeStored ?? false
     this.watcher.say(`client: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
-    // A producer that knew an earlier life of the topic is told once that there is another now.
-    if (unexpected && code !== 'UNKNOWN_TOPIC' && !this.watcher.mayBeDamaged()) {
+    // A producer that knew an earlier life of the topic is told once that there is another now, and one that knew it
+    // narrower that it is.
+    const outdated = code === 'UNKNOWN_TOPIC' || code === 'UNKNOWN_PARTITION'
+    if (unexpected && !outdated && !this.watcher.mayBeDamaged()) {
       this.watcher.violation(`${name} was given up: ${code}: ${message}`)
     }
     this.judge.reject(name, maybeStored)
@@ -123,6 +126,50 @@ export class Workload {
     } catch (error) {
       const { code, message } = asEastGuardError(error)
       this.watcher.violation(`${topic.log} cannot be created: ${code}: ${message}`)
+    }
+  }
+
+  widen(index: number, by: number): void {
+    const topic = this.topic(index)
+    if (topic.state !== 'present') return
+    const { log } = topic
+    const width = topic.width + by
+    const done = (): void => {
+      if (topic.log === log) topic.width = Math.max(topic.width, width)
+    }
+    const what = `given ${width} partitions`
+    this.track(
+      this.changed(topic, what, this.client.admin().addPartitions(topic.name, width), done),
+    )
+  }
+
+  alter(index: number, segmentEntries: number): void {
+    const topic = this.topic(index)
+    if (topic.state !== 'present') return
+    const what = `given segments of ${segmentEntries} entries`
+    this.track(
+      this.changed(topic, what, this.client.admin().alterTopic(topic.name, { segmentEntries })),
+    )
+  }
+
+  private async changed(
+    topic: TopicLife,
+    what: string,
+    change: Promise<unknown>,
+    done: () => void = () => {},
+  ): Promise<void> {
+    const { log } = topic
+    try {
+      await change
+      this.watcher.say(`client: ${log} is ${what}`)
+      done()
+    } catch (error) {
+      const { code, message } = asEastGuardError(error)
+      this.watcher.say(`client: ${log} is not ${what}: ${code}`)
+      // Another change may have made it wider meanwhile.
+      if (this.lives(topic, log) && code !== 'INVALID_POLICY') {
+        this.watcher.violation(`${log} cannot be ${what}: ${code}: ${message}`)
+      }
     }
   }
 
