@@ -9,13 +9,29 @@ import { join } from 'node:path'
 import Table from 'cli-table3'
 import { Command, InvalidArgumentError } from 'commander'
 import { mutate } from './mutate.ts'
+import { RAFT_MUTATIONS } from './raft.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
+
+interface Judge {
+  /** Takes --seed and --count, says `seed <n>: ...` of the first that it finds wrong and then exits with 1. */
+  readonly main: string
+  readonly mutations: readonly Mutation[]
+}
+
+const JUDGES: readonly Judge[] = [
+  { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
+  { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
+]
 
 /** Beside build/, so that the copy finds the same packages. */
 const MUTANTS = 'mutants'
 
 /** The number of seeds it took, or undefined. */
-async function seedsToFind(mutation: Mutation, seeds: number): Promise<number | undefined> {
+async function seedsToFind(
+  judge: string,
+  mutation: Mutation,
+  seeds: number,
+): Promise<number | undefined> {
   const dir = join(MUTANTS, mutation.name.replaceAll(/[^a-z]+/gi, '-'))
   await rm(dir, { recursive: true, force: true })
   await mkdir(MUTANTS, { recursive: true })
@@ -23,15 +39,14 @@ async function seedsToFind(mutation: Mutation, seeds: number): Promise<number | 
   const path = join(dir, mutation.file)
   await writeFile(path, mutate(await readFile(path, 'utf8'), mutation))
   try {
-    return await firstFailure(dir, seeds)
+    return await firstFailure(join(dir, judge), seeds)
   } finally {
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-function firstFailure(dir: string, seeds: number): Promise<number | undefined> {
+function firstFailure(main: string, seeds: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const main = join(dir, 'test/sim/main.js')
     const child = spawn(process.execPath, [main, '--seed', '1', '--count', String(seeds)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -68,11 +83,13 @@ command.action(async ({ seeds, only }: { seeds: number; only: string }) => {
     head: ['rule that is broken', 'found by seed'],
     style: { head: [], border: [] },
   })
-  for (const mutation of STORAGE_MUTATIONS.filter(({ name }) => name.includes(only))) {
-    const found = await seedsToFind(mutation, seeds)
-    console.log(`${mutation.name}: ${found ?? `not found in ${seeds} seeds`}`)
-    table.push([mutation.name, found ?? `not in ${seeds}`])
-    if (found === undefined) process.exitCode = 1
+  for (const { main, mutations } of JUDGES) {
+    for (const mutation of mutations.filter(({ name }) => name.includes(only))) {
+      const found = await seedsToFind(main, mutation, seeds)
+      console.log(`${mutation.name}: ${found ?? `not found in ${seeds} seeds`}`)
+      table.push([mutation.name, found ?? `not in ${seeds}`])
+      if (found === undefined) process.exitCode = 1
+    }
   }
   await rm(MUTANTS, { recursive: true, force: true })
   console.log(table.toString())

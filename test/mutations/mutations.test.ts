@@ -4,10 +4,11 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { mutate } from './mutate.ts'
+import { RAFT_MUTATIONS } from './raft.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
 
 test('every mutation changes what it means to change', () => {
-  for (const mutation of STORAGE_MUTATIONS) {
+  for (const mutation of [...STORAGE_MUTATIONS, ...RAFT_MUTATIONS]) {
     const code = readFileSync(`build/${mutation.file}`, 'utf8')
     assert.notEqual(mutate(code, mutation), code, mutation.name)
   }
