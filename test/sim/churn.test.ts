@@ -46,7 +46,8 @@ test('topics that were created and deleted leave nothing on disk or in memory', 
     assert.equal(after.topics, 1)
     assert.equal(after.segments, 1)
     assert.ok(after.wal <= (living.settings.walFilesMax + 2) * living.settings.walFileBytes)
-    assert.ok(after.journal <= 6 * living.settings.journalFileBytes)
+    // In use at most a few; of those released eight are kept.
+    assert.ok(after.journal <= 12 * living.settings.journalFileBytes)
     // The simulated disk lies in memory too.
     const grown =
       after.heap - after.wal - after.journal - (before.heap - before.wal - before.journal)

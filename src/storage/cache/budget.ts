@@ -8,9 +8,13 @@
 export const ENTRY_OVERHEAD_BYTES = 320
 
 export interface Evictable {
+  /** The number of its oldest entry; what is below it has left. */
+  readonly start: number
   /** Drops the oldest entry if its number is below `end`; returns the memory that became free, 0 when there is none. */
   evictOne(end: number): number
 }
+
+const SWEEP_LEAST = 1024
 
 interface Written {
   readonly tail: Evictable
@@ -23,6 +27,8 @@ export class CacheBudget {
   unflushedBytes = 0
   private written: Written[] = []
   private head = 0
+  /** So many may stand in `written` before those are looked for of which nothing is left. */
+  private sweepAt = SWEEP_LEAST
 
   constructor(limitBytes: number) {
     this.limitBytes = limitBytes
@@ -38,6 +44,7 @@ export class CacheBudget {
   wrote(tail: Evictable, end: number, bytes: number): void {
     this.unflushedBytes -= bytes
     this.written.push({ tail, end })
+    if (this.waiting > this.sweepAt) this.sweep()
     if (this.bytes > this.limitBytes) this.evict()
   }
 
@@ -45,6 +52,18 @@ export class CacheBudget {
   dropped(bytes: number, unflushedBytes: number): void {
     this.bytes -= bytes
     this.unflushedBytes -= unflushedBytes
+  }
+
+  /** Blocks that eviction has still to look at. */
+  get waiting(): number {
+    return this.written.length - this.head
+  }
+
+  /** Segments that were dropped leave nothing to evict: below the limit nobody would come by and see. */
+  private sweep(): void {
+    this.written = this.written.slice(this.head).filter(({ tail, end }) => tail.start < end)
+    this.head = 0
+    this.sweepAt = Math.max(SWEEP_LEAST, 2 * this.written.length)
   }
 
   private evict(): void {

@@ -191,6 +191,9 @@ test('the budget is kept by dropping what was written first, and only what was w
   const tail = (name: string, entries: number): Evictable => {
     let next = 0
     return {
+      get start() {
+        return next
+      },
       evictOne: (end) => {
         if (next >= Math.min(end, entries)) return 0
         order.push(`${name}${next++}`)
