@@ -10,7 +10,7 @@ import { readRecords } from '../../src/model/batch/decode.ts'
 import { producerEpoch, recordCount } from '../../src/model/batch/header.ts'
 import { partitionOf } from '../../src/model/partitioner.ts'
 import type { Fate } from './support/fake-broker.ts'
-import type { FakePartition, FakeTopic } from './support/fake-log.ts'
+import { FakePartition, type FakeTopic } from './support/fake-log.ts'
 import { type World, world } from './support/world.ts'
 
 function code(expected: ErrorCode, maybeStored?: boolean): (error: EastGuardError) => boolean {
@@ -326,6 +326,27 @@ test('unknown topics and partitions, closed producers and wrong arguments are re
   await fails(producer.send({ topic: 't', value: '' }), 'CLOSED')
   await w.until(w.client.close())
   assert.throws(() => w.client.producer(), code('CLOSED'))
+})
+
+test('a partition that was added since is found, and those sent to it keep their order', async () => {
+  const w = await world()
+  const topic = w.broker.create('t', 1)
+  const producer = w.client.producer()
+  await w.until(producer.send({ topic: 't', value: '', partition: 0 }))
+  topic.policy = { ...topic.policy, partitions: 3 }
+  topic.partitions.push(new FakePartition(), new FakePartition())
+  const places = await w.until(
+    Promise.all([0, 1, 2].map(() => producer.send({ topic: 't', value: '', partition: 2 }))),
+  )
+  assert.deepEqual(
+    places.map(({ offset }) => offset),
+    [0, 1, 2],
+  )
+  await assert.rejects(
+    w.until(producer.send({ topic: 't', value: '', partition: 3 })),
+    code('UNKNOWN_PARTITION', false),
+  )
+  await w.until(w.client.close())
 })
 
 test('a full buffer makes send wait, and no more than it holds is under way', async () => {

@@ -216,7 +216,7 @@ export class BatchingProducer implements Producer {
     for (const [name, topic] of Array.from(take(this.topics, 2))) {
       this.topics.delete(name)
       this.topics.set(name, topic)
-      this.sender.refresh(topic)
+      void this.sender.refresh(topic)
     }
   }
 
@@ -225,10 +225,36 @@ export class BatchingProducer implements Producer {
     else this.append(topic, record, sizeBytes, outgoing)
   }
 
-  private append(topic: Topic, record: RecordBytes, sizeBytes: number, outgoing: Outgoing): void {
+  /** Partitions may have been added since the topic was looked up. */
+  private async askForPartition(
+    topic: Topic,
+    record: RecordBytes,
+    sizeBytes: number,
+    outgoing: Outgoing,
+  ): Promise<void> {
+    await this.sender.refresh(topic)
+    const { name } = topic.route.view
+    if (outgoing.done) this.release(outgoing, sizeBytes)
+    else if (topic.gone) {
+      const message = `the topic '${name}' was deleted`
+      this.fail(outgoing, sizeBytes, new EastGuardError('UNKNOWN_TOPIC', message))
+    } else this.append(topic, record, sizeBytes, outgoing, true)
+  }
+
+  private append(
+    topic: Topic,
+    record: RecordBytes,
+    sizeBytes: number,
+    outgoing: Outgoing,
+    upToDate: boolean = false,
+  ): void {
     const { policy, name } = topic.route.view
     const { key, partition: chosen } = record
     if (chosen !== undefined && chosen >= policy.partitions) {
+      if (!upToDate) {
+        void this.askForPartition(topic, record, sizeBytes, outgoing)
+        return
+      }
       const message = `topic '${name}' has no partition ${chosen}, only ${policy.partitions}`
       this.fail(outgoing, sizeBytes, new EastGuardError('UNKNOWN_PARTITION', message))
       return
@@ -274,7 +300,9 @@ export class BatchingProducer implements Producer {
     lane.queue.open = batch
     this.linger.watch(lane, dueMs)
     // Partitions may have been added meanwhile; a batch is often enough to look.
-    if (this.cluster.routeIfKnown(lane.queue.topic) === undefined) this.sender.refresh(lane.topic)
+    if (this.cluster.routeIfKnown(lane.queue.topic) === undefined) {
+      void this.sender.refresh(lane.topic)
+    }
     return batch
   }
 

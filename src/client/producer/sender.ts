@@ -20,7 +20,8 @@ export interface ProducerTopic {
   route: TopicRoute
   readonly acks: Acks
   /** Being looked up again. */
-  refreshing: boolean
+  /** While its route is looked up. */
+  refreshing: Promise<void> | undefined
   /** Deleted, or deleted and made anew: nothing goes there any more. */
   gone: boolean
 }
@@ -207,7 +208,7 @@ export class Sender {
       const to = addressIn(error)
       lane.redirect = to === undefined ? undefined : { to, insteadOf: lane.topic.route }
     }
-    if (error.code !== 'STORAGE_FULL') this.refresh(lane.topic)
+    if (error.code !== 'STORAGE_FULL') void this.refresh(lane.topic)
     if (lane.queue.refused(batch, error)) this.rest(lane)
     else this.ready(lane)
   }
@@ -217,7 +218,7 @@ export class Sender {
       const lane = draft.lanes[i] as Lane
       if (lane.topic.gone) continue
       lane.redirect = undefined
-      this.refresh(lane.topic)
+      void this.refresh(lane.topic)
       if (lane.queue.lost(batch, error, maybeArrived)) this.rest(lane)
       else this.ready(lane)
     }
@@ -234,14 +235,20 @@ export class Sender {
     })
   }
 
-  /** Looks the topic up again: its leaders may have changed, or it may be gone. */
-  refresh(topic: ProducerTopic): void {
-    if (topic.refreshing || topic.gone) return
-    topic.refreshing = true
+  /** Looks the topic up again: its leaders may have changed, or it may be gone. Resolves when that is known, or late. */
+  refresh(topic: ProducerTopic): Promise<void> {
+    if (topic.gone) return Promise.resolve()
+    topic.refreshing ??= this.lookUp(topic).finally(() => {
+      topic.refreshing = undefined
+    })
+    return topic.refreshing
+  }
+
+  private lookUp(topic: ProducerTopic): Promise<void> {
     const { view } = topic.route
     const deadline = deadlineIn(this.cluster.ports.clock, this.cluster.settings.requestTimeoutMs)
     this.cluster.forgetRoute(topic.route)
-    this.cluster
+    return this.cluster
       .route(view.name, deadline, topic.route)
       .then((route) => {
         if (route.view.topicId === view.topicId) topic.route = route
@@ -255,9 +262,6 @@ export class Sender {
         if (error instanceof EastGuardError && error.code === 'UNKNOWN_TOPIC') {
           this.hooks.topicGone(topic, error)
         }
-      })
-      .finally(() => {
-        topic.refreshing = false
       })
   }
 

@@ -24,7 +24,7 @@ export function topicOf(route: TopicRoute, settings: ProducerSettings, random: R
     route,
     acks,
     idempotent: acks === 'all' && settings.idempotent !== false,
-    refreshing: false,
+    refreshing: undefined,
     gone: false,
     lanes: [],
     sticky: Math.floor(random.float() * policy.partitions),

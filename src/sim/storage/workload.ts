@@ -87,10 +87,8 @@ export class Workload {
     const { code, message, detail } = asEastGuardError(error)
     const maybeStored = (detail as { maybeStored?: boolean } | undefined)?.maybeStored ?? false
     this.watcher.say(`client: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
-    // A producer that knew an earlier life of the topic is told once that there is another now, and one that knew it
-    // narrower that it is.
-    const outdated = code === 'UNKNOWN_TOPIC' || code === 'UNKNOWN_PARTITION'
-    if (unexpected && !outdated && !this.watcher.mayBeDamaged()) {
+    // A producer that knew an earlier life of the topic is told once that there is another now.
+    if (unexpected && code !== 'UNKNOWN_TOPIC' && !this.watcher.mayBeDamaged()) {
       this.watcher.violation(`${name} was given up: ${code}: ${message}`)
     }
     this.judge.reject(name, maybeStored)
