@@ -49,6 +49,7 @@ export interface RecordPlace {
   readonly partition: number
   /** -1 when it cannot be known: acks '0', or a retry of a batch that was stored long ago. */
   readonly offset: number
+  /** The record's own, as its readers see it. */
   readonly timestamp: number
 }
 

@@ -125,13 +125,12 @@ export class ProducerBatch {
   }
 
   /** Tells every record; a second call does nothing. */
-  stored(partition: number, baseOffset: number, logAppendTimeMs: number): void {
+  stored(partition: number, baseOffset: number): void {
     if (this.settled) return
     this.settled = true
     let offset = baseOffset
     for (const completion of this.completions) {
-      const timestamp = logAppendTimeMs >= 0 ? logAppendTimeMs : completion.timestamp
-      completion.stored({ partition, offset, timestamp })
+      completion.stored({ partition, offset, timestamp: completion.timestamp })
       if (baseOffset >= 0) offset++
     }
   }

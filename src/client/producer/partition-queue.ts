@@ -158,16 +158,16 @@ export class PartitionQueue {
     return batch.bytes(this.identity)
   }
 
-  stored(batch: ProducerBatch, baseOffset: number, logAppendTimeMs: number): void {
+  stored(batch: ProducerBatch, baseOffset: number): void {
     if (!this.leaveFlight(batch)) return
-    batch.stored(this.partition, baseOffset, logAppendTimeMs)
+    batch.stored(this.partition, baseOffset)
     this.options.settled(batch)
   }
 
   /** Answered with an error. True when it will be tried again: then the line should rest a little. */
   refused(batch: ProducerBatch, error: EastGuardError): boolean {
     if (error.code === 'DUPLICATE_SEQUENCE') {
-      this.stored(batch, -1, -1)
+      this.stored(batch, -1)
       return false
     }
     batch.refusal = error

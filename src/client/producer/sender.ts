@@ -162,7 +162,7 @@ export class Sender {
     for (const [i, batch] of draft.batches.entries()) {
       const lane = draft.lanes[i] as Lane
       lane.backoff.reset()
-      lane.queue.stored(batch, -1, -1)
+      lane.queue.stored(batch, -1)
       this.ready(lane)
     }
   }
@@ -192,7 +192,7 @@ export class Sender {
       const batch = draft.batches[i] as ProducerBatch
       if (result.error === undefined) {
         lane.backoff.reset()
-        lane.queue.stored(batch, result.baseOffset, result.logAppendTimeMs)
+        lane.queue.stored(batch, result.baseOffset)
         this.ready(lane)
       } else this.refused(lane, batch, new EastGuardError(result.error, result.message))
     }
