@@ -104,7 +104,7 @@ export const KEYS = {
     least: 1,
     most: 100_000,
     section: 'Defaults of new topics',
-    what: 'Partitions of a topic whose creator names no number. Fixed at creation.',
+    what: 'Partitions of a topic whose creator names no number. A topic can be given more later, never fewer.',
     raising: 'lets more consumers share a topic; smaller batches for the same load',
     lowering: 'makes larger batches; fewer consumers can share a topic',
   },

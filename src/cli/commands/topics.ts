@@ -40,7 +40,11 @@ function addCreate(program: Command, context: () => CommandContext): void {
     .description('create a topic')
     .argument('<topic>', 'its name: 1 to 249 of A-Z a-z 0-9 . _ -')
     .argument('[replication-factor]', 'replicas of each record', wholeNumber(1))
-    .option('--partitions <P>', 'number of partitions, fixed from then on', wholeNumber(1))
+    .option(
+      '--partitions <P>',
+      'number of partitions; it can be raised later, never lowered',
+      wholeNumber(1),
+    )
     .option('--ranges <N>', 'number of ranges (means --mode fixed)', wholeNumber(1))
     .addOption(
       new Option('--mode <mode>', 'auto: ranges split and merge by load; fixed: never').choices([
