@@ -50,15 +50,7 @@ import {
   slotLeastKeyHash,
   slotPartition,
 } from '../../../src/wire/native/produce.ts'
-import {
-  FakePartition,
-  type FakeTopic,
-  judge,
-  LOG_APPEND_TIME_MS,
-  NODE,
-  refusal,
-  view,
-} from './fake-log.ts'
+import { FakePartition, type FakeTopic, judge, NODE, placed, refusal, view } from './fake-log.ts'
 
 const FRAME_BYTES_MAX = 72 * 1024 * 1024
 
@@ -387,7 +379,7 @@ export class FakeBroker {
     placeBatch(batch, baseOffset, 1)
     partition.batches.push({ baseOffset, count, batch, least, greatest })
     for (const stream of this.streams) this.pump(stream)
-    return { error: undefined, message: '', baseOffset, logAppendTimeMs: LOG_APPEND_TIME_MS }
+    return placed(baseOffset)
   }
 
   private consume(connection: Connection, frame: Uint8Array): void {

@@ -10,7 +10,7 @@ import type { ProduceResult } from '../../../src/wire/native/produce.ts'
 export const NODE: NodeId = nodeId('0'.repeat(31) + '1')
 
 /** The broker's own time of a batch, which no record has: a place tells the time of the record. */
-export const LOG_APPEND_TIME_MS = 777
+const LOG_APPEND_TIME_MS = 777
 
 interface StoredBatch {
   readonly baseOffset: number
@@ -61,11 +61,14 @@ export function judge(
   }
   const seen = memory.seen.find((s) => s.sequence === sequence && s.count === count)
   if (seen !== undefined) {
-    const { baseOffset } = seen
-    return { error: undefined, message: '', baseOffset, logAppendTimeMs: LOG_APPEND_TIME_MS }
+    return placed(seen.baseOffset)
   }
   if (sequence < memory.next) return refusal('DUPLICATE_SEQUENCE')
   return sequence === memory.next ? undefined : refusal('OUT_OF_ORDER_SEQUENCE')
+}
+
+export function placed(baseOffset: number): ProduceResult {
+  return { error: undefined, message: '', baseOffset, logAppendTimeMs: LOG_APPEND_TIME_MS }
 }
 
 export function refusal(error: ErrorCode): ProduceResult {
