@@ -54,6 +54,29 @@ test('a list of damaged segments that cannot be read stops the start and names t
   await assert.rejects(openStored(disk, 2), refused)
 })
 
+test('a journal that was cut off before its first record stops the start, and no topic is removed', async () => {
+  const sim = simDisk()
+  const first = await openStored(sim.mount(), 1)
+  const topic = await makeTopic(first, 't', { partitions: 1 })
+  await produce(first, topic, 0, BATCH.slice())
+  await first.close()
+  const before = sim.paths().filter((path) => path.startsWith('topics/'))
+  const disk = sim.mount()
+  for (const { name } of await disk.list('journal')) {
+    const file = await disk.open(`journal/${name}`, { mode: 'write' })
+    await file.truncate(5000)
+    await file.sync()
+    await file.close()
+  }
+  for (let start = 0; start < 2; start++) {
+    const refused = { code: 'DAMAGED', message: /journal\/ holds nothing, but topics\/ holds 1/ }
+    await assert.rejects(openStored(disk, 2 + start), refused, `start ${start}`)
+  }
+  const after = sim.paths().filter((path) => path.startsWith('topics/'))
+  assert.deepEqual(after, before)
+  assert.ok(before.some((path) => path.endsWith('.log')))
+})
+
 /** The disk with another idea of what is free. */
 function withSpace(disk: Disk, free: () => number): Disk {
   const space = async (): Promise<Awaited<ReturnType<Disk['space']>>> => ({

@@ -22,6 +22,8 @@ import type { Disk } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Random } from '../../ports/random.ts'
 import { readChecked, writeChecked } from '../checked-file.ts'
+import { listTopics } from '../recovery/on-disk.ts'
+import { TOPICS_DIR } from '../segment/paths.ts'
 import { beginRecordLog } from '../wal/record-log.ts'
 import { type RecoveredLog, recoverLog } from '../wal/recover.ts'
 import type { LogIdentity, LogRecovery, RecordLog } from '../wal/types.ts'
@@ -117,7 +119,20 @@ async function readAll(disk: Disk): Promise<Found> {
   const found = await recoverLog(disk, JOURNAL_DIR)
   refuseDamage(found)
   const snapshots = await readSnapshots(disk)
-  return { found, snapshots, records: await uncovered(disk, found, snapshots) }
+  const records = await uncovered(disk, found, snapshots)
+  if (snapshots.size === 0 && records.length === 0) await refuseForgotten(disk)
+  return { found, snapshots, records }
+}
+
+/**
+ * A journal that was cut off at its front looks like one that was never written. A topic is in the journal before it has
+ * a directory, so directories without a journal are no rest of a deletion, and must not be removed as one.
+ */
+async function refuseForgotten(disk: Disk): Promise<void> {
+  const topics = await listTopics(disk)
+  if (topics.length === 0) return
+  const message = `the metadata journal is damaged: ${JOURNAL_DIR}/ holds nothing, but ${TOPICS_DIR}/ holds ${topics.length} of its topics`
+  throw new EastGuardError('DAMAGED', message, { detail: { topics } })
 }
 
 function shardsOf(
