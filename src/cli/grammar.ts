@@ -11,14 +11,32 @@ class Grammar extends Command {
   }
 
   override help(context?: HelpContext | ((page: string) => string)): never {
-    if (typeof context !== 'object' || !context.error) return super.help()
+    if (typeof context !== 'object' || !context.error) return this.innermost().printHelp()
     const { commands, args } = this
-    const names = commands.map((command) => command.name()).join(', ')
     const unknown = args[0] === 'help' ? args[1] : args[0]
     const what =
       unknown === undefined ? `${this.name()} needs a command` : `there is no command '${unknown}'`
-    throw new UsageError(`${what}: use one of ${names}`)
+    throw new UsageError(`${what}: use one of ${namesOf(commands)}`)
   }
+
+  private printHelp(): never {
+    return super.help()
+  }
+
+  /** `help perf produce` is about the last word; Commander looks at the first one only. */
+  private innermost(): Grammar {
+    const [asked, name, inner] = this.parent?.args ?? []
+    const { commands } = this
+    if (asked !== 'help' || name !== this.name() || inner === undefined) return this
+    if (commands.length === 0) return this
+    const found = commands.find((command) => command.name() === inner)
+    if (found instanceof Grammar) return found
+    throw new UsageError(`there is no command '${inner}': use one of ${namesOf(commands)}`)
+  }
+}
+
+function namesOf(commands: readonly Command[]): string {
+  return commands.map((command) => command.name()).join(', ')
 }
 
 /** The root of a grammar; its commands, and theirs, are of the same kind. */

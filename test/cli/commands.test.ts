@@ -107,6 +107,12 @@ test('policy values are read in the forms that people write', async () => {
   }
 })
 
+test('help of a command inside another is its own page', async () => {
+  const { code, out } = await new Rig().run(['help', 'perf', 'produce'])
+  assert.equal(code, 0)
+  assert.match(out, /^Usage: eg-cli perf produce /)
+})
+
 test('help says that the number is replicas and what users of Kafka want', async () => {
   const { code, out } = await new Rig().run(['help', 'create-topic'])
   assert.equal(code, 0)
@@ -195,6 +201,7 @@ test('a command that is missing or unknown is named, with those that there are',
     [['perf'], /^USAGE: perf needs a command: use one of produce, consume\n/],
     [['perf', 'help', 'nope'], /^USAGE: there is no command 'nope': use one of produce, consume\n/],
     [['perf', 'nope'], /^USAGE: unknown command 'nope'/],
+    [['help', 'perf', 'nope'], /^USAGE: there is no command 'nope': use one of produce, consume\n/],
     [['help', 'nope'], /^USAGE: there is no command 'nope': use one of create-topic, .*, perf\n/],
   ]
   for (const [words, wording] of groups) {
