@@ -104,3 +104,10 @@ test('however contenders come and go, the lock never has two owners', () =>
     await Promise.all(Array.from({ length: 6 }, contend))
     assert.ok(taken > 0)
   }))
+
+test('a directory that can have no children fails instead of being tried for ever', {
+  skip: process.platform !== 'linux' && 'there is no /proc',
+  timeout: 10_000,
+}, async () => {
+  await refused('not-found', fileDisk('/proc/eastguard').lock('lock'))
+})

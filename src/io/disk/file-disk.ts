@@ -9,7 +9,7 @@
 
 import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { assert } from '../../base/assert.ts'
 import type { DirEntry, Disk, DiskFile, DiskSpace, OpenOptions } from '../../ports/disk.ts'
 import { diskError, errorCode } from './faults.ts'
@@ -82,9 +82,31 @@ export function fileDisk(root: string): Disk {
     },
 
     async lock(path: string) {
-      await attempt('make the directory', '.', fs.mkdir(base, { recursive: true }))
+      await attempt('make the directory', '.', makeDirs(base))
       return takeLock(inside(path), path)
     },
+  }
+}
+
+/** Node's recursive mkdir never ends where a parent is there and still refuses children as missing, as in /proc. */
+async function makeDirs(dir: string): Promise<void> {
+  if (await isThere(dir)) return
+  const parent = dirname(dir)
+  if (parent !== dir) await makeDirs(parent)
+  try {
+    await fs.mkdir(dir)
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+async function isThere(dir: string): Promise<boolean> {
+  try {
+    await fs.stat(dir)
+    return true
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    return false
   }
 }
 
