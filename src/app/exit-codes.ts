@@ -23,11 +23,15 @@ export function startFailure(error: unknown): { readonly code: number; readonly 
     if (error.code === 'DISK_FAILED') return { code: EXIT_DISK, hint: diskHint(error) }
     const code = error.code === 'INVALID_CONFIG' ? EXIT_CONFIG : EXIT_DATA_DIR
     const unusable = error.code === 'DATA_DIR_UNUSABLE' && disk !== undefined
-    return { code, hint: unusable ? diskHint(error) : error.hint }
+    return { code, hint: unusable ? diskHint(error, error.hint) : error.hint }
   }
   if (disk !== undefined) return { code: EXIT_DATA_DIR, hint: diskHint(error) }
   if (error instanceof Error && error.message.startsWith('cannot listen on')) {
-    return { code: EXIT_LISTEN, hint: 'another program uses the port: stop it, or choose another' }
+    const used = error.message.includes('EADDRINUSE')
+    const hint = used
+      ? 'another program uses the port: stop it, or choose another'
+      : 'check host and port: the address must be one of this machine, and allowed'
+    return { code: EXIT_LISTEN, hint }
   }
   return { code: EXIT_INTERNAL, hint: '' }
 }

@@ -19,7 +19,7 @@ export function diskErrorIn(error: unknown): DiskError | undefined {
   return each instanceof DiskError ? each : undefined
 }
 
-export function diskHint(error: unknown): string {
+export function diskHint(error: unknown, otherwise: string = ERRORS.DISK_FAILED.hint): string {
   const fault = diskErrorIn(error)?.fault
-  return (fault === undefined ? undefined : HINTS[fault]) ?? ERRORS.DISK_FAILED.hint
+  return (fault === undefined ? undefined : HINTS[fault]) ?? otherwise
 }
