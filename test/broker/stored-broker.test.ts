@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Disk } from '../../src/ports/disk.ts'
+import type { Disk, DiskFile } from '../../src/ports/disk.ts'
 import { simDisk } from '../../src/sim/ports/disk.ts'
+import { RECORDS_AT } from '../../src/storage/wal/header.ts'
 import { settle } from '../storage/support/ports.ts'
 import { makeTopic, openStored, plainBatch, produce, readAll } from './support/stored-broker.ts'
 
@@ -54,27 +55,40 @@ test('a list of damaged segments that cannot be read stops the start and names t
   await assert.rejects(openStored(disk, 2), refused)
 })
 
-test('a journal that was cut off before its first record stops the start, and no topic is removed', async () => {
+test('a journal that was cut off, or lost its records, stops the start, and no topic is removed', async () => {
   const sim = simDisk()
   const first = await openStored(sim.mount(), 1)
   const topic = await makeTopic(first, 't', { partitions: 1 })
   await produce(first, topic, 0, BATCH.slice())
+  await makeTopic(first, 'later', { partitions: 1 })
   await first.close()
   const before = sim.paths().filter((path) => path.startsWith('topics/'))
-  const disk = sim.mount()
-  for (const { name } of await disk.list('journal')) {
-    const file = await disk.open(`journal/${name}`, { mode: 'write' })
-    await file.truncate(5000)
-    await file.sync()
-    await file.close()
-  }
-  for (let start = 0; start < 2; start++) {
-    const refused = { code: 'DAMAGED', message: /journal\/ holds nothing, but topics\/ holds 1/ }
-    await assert.rejects(openStored(disk, 2 + start), refused, `start ${start}`)
-  }
-  const after = sim.paths().filter((path) => path.startsWith('topics/'))
-  assert.deepEqual(after, before)
   assert.ok(before.some((path) => path.endsWith('.log')))
+  const whole = sim.snapshot()
+  const cut = (length: number) => (file: DiskFile) => file.truncate(length)
+  const zeros = async (file: DiskFile): Promise<void> => {
+    await file.write([new Uint8Array((await file.size()) - RECORDS_AT)], RECORDS_AT)
+  }
+  for (const [harm, message] of [
+    [cut(5000), /cut off: 5000 of 16384 bytes/],
+    [cut(9000), /cut off: 9000 of 16384 bytes/],
+    [zeros, /journal\/ holds nothing, but topics\/ holds 1/],
+  ] as const) {
+    sim.restore(whole)
+    const disk = sim.mount()
+    for (const { name } of await disk.list('journal')) {
+      const file = await disk.open(`journal/${name}`, { mode: 'write' })
+      await harm(file)
+      await file.sync()
+      await file.close()
+    }
+    for (let start = 0; start < 2; start++) {
+      const refused = { code: 'DAMAGED', message }
+      await assert.rejects(openStored(disk, 2 + start), refused, `start ${start}`)
+    }
+    const after = sim.paths().filter((path) => path.startsWith('topics/'))
+    assert.deepEqual(after, before)
+  }
 })
 
 /** The disk with another idea of what is free. */

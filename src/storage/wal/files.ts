@@ -173,6 +173,7 @@ export class LogFiles {
       salt,
       firstLsn,
       floorLsn,
+      fileBytes: bytes,
     })
     if (this.open !== undefined) {
       this.closed.push({ sequence: this.open.sequence, bytes: this.open.bytes, endLsn: firstLsn })
@@ -316,6 +317,7 @@ export class LogFiles {
         salt: 0,
         firstLsn: 0,
         floorLsn: 0,
+        fileBytes,
       })
       await file.sync()
     } finally {

@@ -13,7 +13,8 @@
 //  56  u32  salt                   random, seeds every CRC in this file
 //  60  u64  first LSN
 //  68  u64  floor                  as in group headers (record.ts)
-//  76  24B  reserved, 0
+//  76  u64  file length            so that a file which was cut off is known; 0: written before this was kept
+//  84  16B  reserved, 0
 // 100
 //
 // A file is live when it bears its own sequence as its name and the newest generation. A file whose header tells
@@ -40,6 +41,8 @@ export interface FileHeader {
   readonly salt: number
   readonly firstLsn: number
   readonly floorLsn: number
+  /** The file was this long, durably, when the header was written; 0 is not known. */
+  readonly fileBytes: number
 }
 
 function encodeHeader(header: FileHeader): Uint8Array {
@@ -53,6 +56,7 @@ function encodeHeader(header: FileHeader): Uint8Array {
   putU32(page, 56, header.salt)
   putI64(page, 60, header.firstLsn)
   putI64(page, 68, header.floorLsn)
+  putI64(page, 76, header.fileBytes)
   putU32(page, 8, crc32c(page.subarray(12, USED_BYTES)))
   return page
 }
@@ -70,6 +74,7 @@ function decodePage(page: Uint8Array): FileHeader | undefined {
     salt: getU32(page, 56),
     firstLsn: getI64(page, 60),
     floorLsn: getI64(page, 68),
+    fileBytes: getI64(page, 76),
   }
 }
 

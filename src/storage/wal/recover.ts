@@ -118,9 +118,17 @@ export async function recoverLog(disk: Disk, dir: string): Promise<RecoveredLog>
     syncedEnd = Math.max(syncedEnd, scan.syncedEnd, header.firstLsn)
     floorLsn = Math.max(floorLsn, scan.floorLsn, header.floorLsn)
   }
-  const { unreadable } = files
+  const unreadable = [...files.unreadable, ...cutOff(files.live.at(-1))]
   const accepted = accept({ runs, floorLsn, syncedEnd: Math.max(syncedEnd, floorLsn), unreadable })
   return new RecoveredLog(disk, dir, files, accepted, floorLsn)
+}
+
+/** A file is as long as it will be before it is used. Behind what is missing of an older one, the next one's records tell. */
+function cutOff(last: LiveFile | undefined): readonly string[] {
+  if (last === undefined || last.bytes >= last.header.fileBytes) return []
+  return [
+    `log file ${last.sequence} was cut off: ${last.bytes} of ${last.header.fileBytes} bytes are left`,
+  ]
 }
 
 /** Whose log is in `dir`, and of which start; undefined when there is none. Reads headers only. */

@@ -145,6 +145,26 @@ test('a file that is missing or without a header is damage, whichever it is', as
   }
 })
 
+test('a file that was cut off anywhere is damage, and what is missing is told', async () => {
+  const { w, end } = await written()
+  const whole = w.disk.snapshot()
+  for (const path of w.disk.paths()) {
+    const fileBytes = w.disk.bytesOf(path).length
+    const holdsRecords = frames(w).some((frame) => frame.path === path)
+    for (let length = 0; holdsRecords && length < fileBytes; length += 997) {
+      const file = await w.disk.mount().open(path, { mode: 'write' })
+      await file.truncate(length)
+      const found = await recover(w)
+      const records = await recordsOf(found)
+      for (let lsn = 1; lsn < end; lsn++) {
+        const lost = found.lost.some((s) => lsn >= s.fromLsn && lsn < (s.endLsn ?? end))
+        assert.ok(records.has(lsn) || lost, `${path} cut at ${length}, record ${lsn}`)
+      }
+      w.disk.restore(whole)
+    }
+  }
+})
+
 test('a log of a newer format is left alone', async () => {
   const { w } = await written()
   const path = w.disk.paths()[0] as string

@@ -13,6 +13,7 @@ const HEADER: FileHeader = {
   sequence: 1,
   salt: 7,
   firstLsn: 1,
+  fileBytes: 0,
   floorLsn: 1,
 }
 
