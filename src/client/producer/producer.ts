@@ -232,8 +232,13 @@ export class BatchingProducer implements Producer {
     sizeBytes: number,
     outgoing: Outgoing,
   ): Promise<void> {
-    await this.sender.refresh(topic)
     const { name } = topic.route.view
+    await this.sender.refresh(topic)
+    if ((record.partition ?? 0) >= topic.route.view.policy.partitions) {
+      // That answer may be older than the question: it was under way, or somebody else's.
+      this.cluster.forgetTopic(name)
+      await this.sender.refresh(topic)
+    }
     if (outgoing.done) this.release(outgoing, sizeBytes)
     else if (topic.gone) {
       const message = `the topic '${name}' was deleted`
