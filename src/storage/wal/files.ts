@@ -59,6 +59,8 @@ export interface LogFilesOptions extends LogOptions {
 export interface IdleFile {
   readonly sequence: number
   readonly bytes: number
+  /** The length is durable for certain: not so of what an earlier process left. */
+  readonly sure?: true
 }
 
 interface ClosedFile extends IdleFile {
@@ -154,7 +156,7 @@ export class LogFiles {
     const { disk, identity, generation, random } = this.options
     const path = this.path(spare.sequence)
     const plain = await disk.open(path, { mode: 'write' })
-    const bytes = await this.enlarge(plain, spare, groupBytes)
+    const bytes = await this.settleLength(plain, spare, groupBytes)
     if (bytes === undefined) {
       await plain.close()
       this.spares.unshift(spare)
@@ -176,7 +178,8 @@ export class LogFiles {
       fileBytes: bytes,
     })
     if (this.open !== undefined) {
-      this.closed.push({ sequence: this.open.sequence, bytes: this.open.bytes, endLsn: firstLsn })
+      const { sequence: before, bytes: length } = this.open
+      this.closed.push({ sequence: before, bytes: length, sure: true, endLsn: firstLsn })
       await closeBoth(this.open)
     }
     this.open = { sequence, bytes, durable, plain, salt }
@@ -188,16 +191,22 @@ export class LogFiles {
     return true
   }
 
-  /** A single record may be larger than a file: then that file is made larger. Undefined: no space. */
-  private async enlarge(
+  /**
+   * Makes sure of the file's length; a single record may be larger than a file, which is then made larger. Answers the
+   * length; undefined: no space.
+   */
+  private async settleLength(
     file: DiskFile,
     spare: IdleFile,
     groupBytes: number,
   ): Promise<number | undefined> {
-    if (groupBytes <= usable(spare.bytes)) return spare.bytes
-    const bytes = RECORDS_AT + groupBytes + TAIL_BYTES
+    const fits = groupBytes <= usable(spare.bytes)
+    if (fits && spare.sure === true) return spare.bytes
+    const bytes = fits ? spare.bytes : RECORDS_AT + groupBytes + TAIL_BYTES
     try {
       await file.allocate(bytes)
+      // The header will tell the length. It goes to the disk with the last page, which a sync alone may take for clean.
+      if (spare.sure !== true) await file.write([new Uint8Array(TAIL_BYTES)], bytes - TAIL_BYTES)
       await file.sync()
       return bytes
     } catch (error) {
@@ -276,7 +285,7 @@ export class LogFiles {
     const sequence = this.nextSequence++
     await disk.rename(from, this.path(sequence))
     await disk.syncDir(dir)
-    this.spares.push({ sequence, bytes })
+    this.spares.push({ sequence, bytes, ...(file.sure && { sure: file.sure }) })
   }
 
   /** To the length that files have now; without space for more, a shorter file is good as it is. */
@@ -326,7 +335,7 @@ export class LogFiles {
     const sequence = this.nextSequence++
     await disk.rename(temporary, this.path(sequence))
     await disk.syncDir(dir)
-    this.spares.push({ sequence, bytes: fileBytes })
+    this.spares.push({ sequence, bytes: fileBytes, sure: true })
   }
 
   private path(sequence: number): string {
