@@ -45,7 +45,7 @@ async function one(plan: StoragePlan, { trace, save }: Options): Promise<number>
   const outcome = await run(plan)
   if (trace) console.log(outcome.story.join('\n'))
   if (outcome.violations.length === 0) {
-    if (save !== undefined) writeFileSync(save, `${JSON.stringify(plan, undefined, 1)}\n`)
+    if (save !== undefined) writeFileSync(save, `${JSON.stringify(plan, undefined, 2)}\n`)
     console.log(`seed ${plan.seed}: ${outcome.acknowledged} records acknowledged, 0 violations`)
     return 0
   }
@@ -59,7 +59,7 @@ async function one(plan: StoragePlan, { trace, save }: Options): Promise<number>
   console.log(`shortened from ${plan.steps.length} to ${kept.length} steps:`)
   console.log(story.join('\n'))
   for (const violation of violations.slice(0, 20)) console.log(`violated: ${violation}`)
-  if (save !== undefined) writeFileSync(save, `${JSON.stringify(short, undefined, 1)}\n`)
+  if (save !== undefined) writeFileSync(save, `${JSON.stringify(short, undefined, 2)}\n`)
   const steps = kept.length === 0 ? 'none' : kept.join(',')
   console.log(
     `replay: npm run sim -- --scenario storage --seed ${plan.seed} --keep ${steps} --trace`,
