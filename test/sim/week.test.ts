@@ -115,8 +115,9 @@ test('a busy and an idle topic side by side for a week leave WAL, journal, files
   assert.ok(most((s) => s.states) <= 2)
   assert.ok(most((s) => s.topics.files) - least((s) => s.topics.files) <= 6 + 2 * DAYS)
   const heaps = settled.filter(({ heap }) => heap > 0).map(({ heap }) => heap)
-  const grown = (heaps.at(-1) ?? 0) - (heaps[0] ?? 0)
-  assert.ok(grown < 2 * 1024 * 1024, `the heap grew by ${grown} bytes from day 2 to day ${DAYS}`)
+  // One measurement varies by a megabyte with what the compiler has just made: the middle of three does not.
+  const grown = middle(heaps.slice(-3)) - middle(heaps.slice(0, 3))
+  assert.ok(grown < 1.5 * 1024 * 1024, `the heap grew by ${grown} bytes in three days`)
   assert.deepEqual(
     living.disk.paths().filter((path) => /^(damaged|trash\/)|\.(cut|salvage|tmp)$/.test(path)),
     [],
@@ -142,4 +143,8 @@ async function readsAll(living: Living, busyAt: readonly number[], idle: number)
     assert.equal(String(record.value), `${next++}`.padEnd(VALUE_BYTES, '.'))
   }
   assert.equal(next, busyAt.length)
+}
+
+function middle(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 }
