@@ -10,6 +10,7 @@ import { startServer } from '../../src/server/server.ts'
 import type { RunningBroker, ServerSettings } from '../../src/server/types.ts'
 import type { SimDisk } from '../../src/sim/ports/disk.ts'
 import type { SimProcess } from '../../src/sim/process.ts'
+import { DOOR_SETTINGS } from '../../src/sim/storage/machine.ts'
 import { simWorld, type World } from '../../src/sim/world.ts'
 
 const HOST = 'broker'
@@ -36,14 +37,7 @@ const SETTINGS: ServerSettings = {
   blockBytes: 16 * 1024,
   flushAgeMs: 10_000,
   reserveBytes: 1024 * 1024,
-  frameBytesMax: 4 * 1024 * 1024,
-  connectionsMax: 100,
-  requestsInFlightMax: 1000,
-  connectionBytesMax: 16 * 1024 * 1024,
-  answerBytesMax: 16 * 1024 * 1024,
-  helloTimeoutMs: 5000,
-  frameTimeoutMs: 5000,
-  answerTimeoutMs: 5000,
+  ...DOOR_SETTINGS,
 }
 
 export class Living {

@@ -5,6 +5,7 @@
 // A start that fails is tried again; one that fails although no fault was injected since it began is a violation.
 
 import type { EastGuardError } from '../../base/errors.ts'
+import type { NativeDoorSettings } from '../../doors/native/settings.ts'
 import { minInsyncDefault, POLICY_DEFAULTS } from '../../model/policy.ts'
 import { startServer } from '../../server/server.ts'
 import type { RunningBroker, ServerSettings } from '../../server/types.ts'
@@ -236,6 +237,18 @@ export class Machine {
   }
 }
 
+/** Wide enough for a few clients, and quick to end what hangs. */
+export const DOOR_SETTINGS: NativeDoorSettings = {
+  frameBytesMax: 4 * 1024 * 1024,
+  connectionsMax: 100,
+  requestsInFlightMax: 1000,
+  connectionBytesMax: 16 * 1024 * 1024,
+  answerBytesMax: 16 * 1024 * 1024,
+  helloTimeoutMs: 5000,
+  frameTimeoutMs: 5000,
+  answerTimeoutMs: 5000,
+}
+
 function settingsOf({ settings }: StoragePlan): ServerSettings {
   return {
     ...settings,
@@ -254,13 +267,6 @@ function settingsOf({ settings }: StoragePlan): ServerSettings {
     producerIdExpiryMs: 7 * 24 * 3600 * 1000,
     drainTimeoutMs: 200,
     reserveBytes: 256 * 1024,
-    frameBytesMax: 4 * 1024 * 1024,
-    connectionsMax: 100,
-    requestsInFlightMax: 1000,
-    connectionBytesMax: 16 * 1024 * 1024,
-    answerBytesMax: 16 * 1024 * 1024,
-    helloTimeoutMs: 5000,
-    frameTimeoutMs: 5000,
-    answerTimeoutMs: 5000,
+    ...DOOR_SETTINGS,
   }
 }
