@@ -12,20 +12,18 @@
 // The share leaves room for clocks that run 5 % apart, either way.
 
 import type { NodeId } from '../../model/ids.ts'
-import { entryBytes, type RaftLog } from './log.ts'
-import { changed, isMember, isVoter, quorumValue } from './members.ts'
-import { Progress } from './progress.ts'
 import type {
   AppendAnswer,
-  MembersChange,
   Message,
   Payload,
   ProposalId,
-  RaftOptions,
-  ReadAnswer,
   Refusal,
   SnapshotAnswer,
-} from './types.ts'
+} from '../../model/raft.ts'
+import { entryBytes, type RaftLog } from './log.ts'
+import { changed, isMember, isVoter, quorumValue } from './members.ts'
+import { Progress } from './progress.ts'
+import type { MembersChange, RaftOptions, ReadAnswer } from './types.ts'
 
 const LEASE_SHARE = 0.85
 

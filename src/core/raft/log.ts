@@ -10,7 +10,8 @@
 // those before it are. So the log keeps who the members are at each point of itself.
 
 import { assert } from '../../base/assert.ts'
-import type { Entry, Members, Restored, Snapshot } from './types.ts'
+import type { Entry, Members, Snapshot } from '../../model/raft.ts'
+import type { Restored } from './types.ts'
 
 interface MembersSince {
   readonly index: number

@@ -2,7 +2,8 @@
 // any after it have a member in common.
 
 import type { NodeId } from '../../model/ids.ts'
-import type { Members, MembersChange } from './types.ts'
+import type { Members } from '../../model/raft.ts'
+import type { MembersChange } from './types.ts'
 
 export function isVoter(members: Members, node: NodeId): boolean {
   return members.voters.includes(node)

@@ -6,7 +6,7 @@
 //
 //   probe ──accepted──> replicate ──refused, or silent──> probe        either ──compacted──> snapshot ──whole──> probe
 
-import type { Snapshot } from './types.ts'
+import type { Snapshot } from '../../model/raft.ts'
 
 const ROUNDS_UNTIL_LOST = 3
 

@@ -17,28 +17,30 @@
 import { assert } from '../../base/assert.ts'
 import { concatBytes } from '../../base/bytes.ts'
 import type { NodeId } from '../../model/ids.ts'
+import type {
+  Append,
+  AppendAnswer,
+  Entry,
+  HardState,
+  Members,
+  Message,
+  ProposalId,
+  Refusal,
+  SnapshotPart,
+  VoteAnswer,
+  VoteRequest,
+} from '../../model/raft.ts'
 import { Leading, type LeadingHost } from './leading.ts'
 import { RaftLog } from './log.ts'
 import { hasQuorum, isVoter } from './members.ts'
 import type {
-  Append,
-  AppendAnswer,
   Effects,
-  Entry,
-  HardState,
-  Members,
   MembersChange,
-  Message,
-  ProposalId,
   RaftOptions,
   ReadAnswer,
-  Refusal,
   Restored,
   Role,
-  SnapshotPart,
   SyncMark,
-  VoteAnswer,
-  VoteRequest,
 } from './types.ts'
 
 interface PartialSnapshot {

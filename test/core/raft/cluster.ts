@@ -5,17 +5,9 @@
 import { fromUtf8, utf8 } from '../../../src/base/bytes.ts'
 import { type Prng, prng } from '../../../src/base/prng.ts'
 import { Raft } from '../../../src/core/raft/raft.ts'
-import type {
-  Effects,
-  Entry,
-  HardState,
-  Members,
-  MembersChange,
-  Message,
-  RaftOptions,
-  Snapshot,
-} from '../../../src/core/raft/types.ts'
+import type { Effects, MembersChange, RaftOptions } from '../../../src/core/raft/types.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
+import type { Entry, HardState, Members, Message, Snapshot } from '../../../src/model/raft.ts'
 
 const NODES = 5
 const TROUBLE_MS = 20_000
