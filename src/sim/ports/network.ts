@@ -1,19 +1,24 @@
 // A network in one process, on virtual time. Every host gets its own ports from it; addresses are names.
 //
 //   host a                         network                             host b
-//   write ─> queue ─> [window] ─ latency, chunks as the seed cuts ─> unread ─> onData
+//   write ─> queue ─> [window] ─ link: latency, cuts, chunks as the seed cuts ─> unread ─> onData
 //
 // What the seed decides: how bytes are cut into chunks and how long they take; for packets also loss, doubling and
 // overtaking; whether the far side of a destroyed connection sees an end or a reset. What is fixed: order within a
-// connection, and a window, so that a receiver that pauses stalls its sender.
+// connection, and a window, so that a receiver that pauses stalls its sender. What its holder decides: which links are cut,
+// slow or lossy (links.ts), which machines are on, and which connections break, at which byte or at one end only.
 
 import { assert } from '../../base/assert.ts'
 import { type Prng, prng } from '../../base/prng.ts'
-import type { DatagramSocket, Datagrams } from '../../ports/datagrams.ts'
+import type { Datagrams } from '../../ports/datagrams.ts'
 import type { Http, HttpRequest, HttpResponse } from '../../ports/http.ts'
-import type { Address, Connection, ConnectOptions, Listener, Streams } from '../../ports/streams.ts'
+import type { Address, Listener, Streams } from '../../ports/streams.ts'
 import type { SimClock } from './clock.ts'
-import { SimConnection } from './sim-connection.ts'
+import { Gate } from './gate.ts'
+import { type LinkConditions, Links } from './links.ts'
+import { type ConnectionCounts, SimConnection } from './sim-connection.ts'
+import { type PacketCounts, simDatagrams } from './sim-datagrams.ts'
+import { type Acceptor, type Caller, type DialCounts, dial } from './sim-dial.ts'
 
 export interface NetworkOptions {
   readonly clock: SimClock
@@ -23,84 +28,139 @@ export interface NetworkOptions {
   /** Chances, 0 to 1, per packet. */
   readonly packetLoss?: number
   readonly packetDoubling?: number
+  /** How long a connection's bytes may stay unacknowledged. Default 20,000 ms. */
+  readonly streamTimeoutMs?: number
 }
+
+export interface NetworkCounts extends ConnectionCounts, PacketCounts, DialCounts {}
 
 export interface SimNetwork {
-  streams(host: string): Streams
-  datagrams(host: string): Datagrams
-  http(host: string): Http
+  /** `gate`: where the network enters the process; by default nothing ever holds it. */
+  streams(host: string, gate?: Gate): Streams
+  datagrams(host: string, gate?: Gate): Datagrams
+  http(host: string, gate?: Gate): Http
   /** What a browser or a probe would do. */
   request(to: Address, request: HttpRequest): Promise<HttpResponse>
+
+  /** What holds from one host to another from now on, in that direction; what is not named stays as it is. */
+  change(from: string, to: string, conditions: Partial<LinkConditions>): void
+  /** Nothing passes from one host to the other, in that direction. */
+  cut(from: string, to: string): void
+  heal(from: string, to: string): void
+  /** All links as they were at first. Machines that are off stay off. */
+  calm(): void
+
   /** Resets all connections of the host, as a machine that loses its power or a cable that is pulled and put back. */
   resetConnections(host: string): void
+  /** Of the connections from one host to another, the one that carries the `bytes`-th byte from now on is reset behind it. */
+  resetAfter(from: string, to: string, bytes: number): void
+  /**
+   * The connections of the two hosts end at `gone`, with an error, and the other end is not told: what it writes gets lost.
+   * How many there were.
+   */
+  halfOpen(gone: string, other: string): number
   /** Resets its connections and forgets its listeners, without telling any of its callbacks: the process was killed. */
   kill(host: string): void
+  /** As kill, and nobody is told: the machine is off and answers nothing until it is on again. */
+  powerOff(host: string): void
+  powerOn(host: string): void
+  /** What went wrong so far. */
+  readonly counts: Readonly<NetworkCounts>
 }
 
-type Accept = (connection: Connection) => void
-type OnPacket = (packet: Uint8Array, from: Address) => void
 type Handler = (request: HttpRequest) => Promise<HttpResponse>
 
 const FIRST_FREE_PORT = 20_000
 const LATENCY_MS = [0.05, 0.5] as const
+const STREAM_TIMEOUT_MS = 20_000
+/** So that what goes wrong and how long things take are drawn apart. */
+const TROUBLE = 0x7f4a_7c15
 
 export function simNetwork(options: NetworkOptions): SimNetwork {
   return new Network(options)
 }
 
 class Network implements SimNetwork {
+  readonly counts: NetworkCounts = {
+    stalls: 0,
+    timeouts: 0,
+    resets: 0,
+    halfOpen: 0,
+    lostPackets: 0,
+    doubledPackets: 0,
+    overtakenPackets: 0,
+    unansweredDials: 0,
+  }
   private readonly clock: SimClock
   private readonly chance: Prng
-  private readonly latencyMs: readonly [number, number]
-  private readonly packetLoss: number
-  private readonly packetDoubling: number
-  private readonly acceptors = new Map<string, Accept>()
-  private readonly receivers = new Map<string, OnPacket>()
+  private readonly streamTimeoutMs: number
+  private readonly links: Links
+  private readonly open: Gate
+  private readonly acceptors = new Map<string, Acceptor>()
+  private readonly receivers = new Map<string, (packet: Uint8Array, from: Address) => void>()
   private readonly handlers = new Map<string, Handler>()
   private readonly connections = new Set<SimConnection>()
   private nextPort = FIRST_FREE_PORT
 
   constructor(options: NetworkOptions) {
-    this.clock = options.clock
-    this.chance = prng(options.seed)
-    this.latencyMs = options.latencyMs ?? LATENCY_MS
-    this.packetLoss = options.packetLoss ?? 0
-    this.packetDoubling = options.packetDoubling ?? 0
-  }
-
-  private latency(): number {
-    const [least, greatest] = this.latencyMs
-    return least + this.chance.float() * (greatest - least)
-  }
-
-  streams(host: string): Streams {
-    return {
-      listen: async (address, onConnection) => this.bind(this.acceptors, address, onConnection),
-      connect: (address, options) => this.connect(host, address, options),
-    }
-  }
-
-  http(): Http {
-    return { serve: async (address, handler) => this.bind(this.handlers, address, handler) }
-  }
-
-  datagrams(): Datagrams {
-    return {
-      bind: async (address, onPacket): Promise<DatagramSocket> => {
-        const bound = this.bind(this.receivers, address, onPacket)
-        let open = true
-        return {
-          address: bound.address,
-          send: (packet, to) => {
-            if (open) this.send(packet, bound.address, to)
-          },
-          close: () => {
-            open = false
-            return bound.close()
-          },
-        }
+    const { clock, seed, packetLoss = 0, packetDoubling = 0, latencyMs = LATENCY_MS } = options
+    this.clock = clock
+    this.chance = prng(seed)
+    this.streamTimeoutMs = options.streamTimeoutMs ?? STREAM_TIMEOUT_MS
+    this.open = new Gate(clock)
+    const chances = { delay: this.chance, trouble: prng(seed ^ TROUBLE) }
+    this.links = new Links(
+      { clock, chances },
+      {
+        cut: false,
+        latencyMs,
+        stragglers: 0,
+        stragglerMs: 0,
+        bytesPerMs: Number.POSITIVE_INFINITY,
+        packetLoss,
+        packetDoubling,
       },
+    )
+  }
+
+  streams(host: string, gate: Gate = this.open): Streams {
+    const caller: Caller = {
+      clock: this.clock,
+      gate,
+      counts: this.counts,
+      acceptorAt: (to) => this.acceptors.get(show(to)),
+      there: (to) => this.links.between(host, to),
+      back: (to) => this.links.between(to, host),
+      connect: (to, far) => this.connect(host, to, gate, far.gate),
     }
+    return {
+      listen: async (address, onConnection) =>
+        this.bind(this.acceptors, address, { gate, accept: onConnection }),
+      connect: (address, options) => dial(caller, address, options),
+    }
+  }
+
+  http(_host: string, gate: Gate = this.open): Http {
+    return {
+      serve: async (address, handler) =>
+        this.bind(this.handlers, address, (request: HttpRequest) => {
+          return new Promise<HttpResponse>((resolve, reject) => {
+            gate.pass(() => void handler(request).then(resolve, reject))
+          })
+        }),
+    }
+  }
+
+  datagrams(_host: string, gate: Gate = this.open): Datagrams {
+    return simDatagrams({
+      clock: this.clock,
+      gate,
+      chance: this.chance,
+      counts: this.counts,
+      link: (from, to) => this.links.between(from, to),
+      bind: (address, receiver) => this.bind(this.receivers, address, receiver),
+      receiverAt: (to) => this.receivers.get(show(to)),
+    })
   }
 
   private bind<T>(table: Map<string, T>, address: Address, receiver: T): Listener {
@@ -119,62 +179,30 @@ class Network implements SimNetwork {
     }
   }
 
-  private send(packet: Uint8Array, from: Address, to: Address): void {
-    if (this.chance.float() < this.packetLoss) return
-    const copies = this.chance.float() < this.packetDoubling ? 2 : 1
-    for (let i = 0; i < copies; i++) {
-      // A receiver may change what it gets, so each copy is its own.
-      const copy = packet.slice()
-      this.clock.after(this.latency(), () => this.receivers.get(show(to))?.(copy, from))
-    }
+  private connect(
+    host: string,
+    to: Address,
+    gate: Gate,
+    farGate: Gate,
+  ): readonly [near: SimConnection, far: SimConnection] {
+    const near = this.end(host, to, gate)
+    const far = this.end(to.host, { host, port: this.nextPort++ }, farGate)
+    near.join(far)
+    far.join(near)
+    return [near, far]
   }
 
-  private connect(host: string, to: Address, options: ConnectOptions): Promise<Connection> {
-    const doing = `cannot connect to ${show(to)}`
-    const { signal, timeoutMs } = options
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted === true) return reject(new Error(`${doing}: aborted`))
-      let settled = false
-      const settle = (): boolean => {
-        if (settled) return false
-        settled = true
-        timer.cancel()
-        signal?.removeEventListener('abort', abort)
-        return true
-      }
-      const fail = (why: string): void => {
-        if (settle()) reject(new Error(`${doing}: ${why}`))
-      }
-      const abort = (): void => fail('aborted')
-      const timer = this.clock.after(timeoutMs, () => fail(`no answer within ${timeoutMs} ms`))
-      signal?.addEventListener('abort', abort, { once: true })
-      this.clock.after(this.latency(), () => {
-        const accept = this.acceptors.get(show(to))
-        if (accept === undefined) {
-          fail('connection refused: nothing listens there (ECONNREFUSED)')
-          return
-        }
-        if (settled) return
-        const near = this.open(host, to)
-        const far = this.open(to.host, { host, port: this.nextPort++ })
-        near.join(far)
-        far.join(near)
-        accept(far)
-        this.clock.after(this.latency(), () => {
-          if (settle()) resolve(near)
-          else near.destroy()
-        })
-      })
-    })
-  }
-
-  private open(host: string, remote: Address): SimConnection {
+  private end(host: string, remote: Address, gate: Gate): SimConnection {
     const connection = new SimConnection({
       host,
       remote,
+      gate,
       clock: this.clock,
       chance: this.chance,
-      latency: () => this.latency(),
+      there: this.links.between(host, remote.host),
+      back: this.links.between(remote.host, host),
+      timeoutMs: this.streamTimeoutMs,
+      counts: this.counts,
       closed: () => this.connections.delete(connection),
     })
     this.connections.add(connection)
@@ -187,12 +215,57 @@ class Network implements SimNetwork {
     return handler(request)
   }
 
+  change(from: string, to: string, conditions: Partial<LinkConditions>): void {
+    this.links.change(from, to, conditions)
+  }
+
+  cut(from: string, to: string): void {
+    this.links.change(from, to, { cut: true })
+  }
+
+  heal(from: string, to: string): void {
+    this.links.change(from, to, { cut: false })
+  }
+
+  calm(): void {
+    this.links.calm()
+  }
+
   resetConnections(host: string): void {
-    for (const connection of this.connections) if (connection.host === host) connection.reset()
+    for (const connection of this.endsAt(host)) connection.reset()
+  }
+
+  resetAfter(from: string, to: string, bytes: number): void {
+    assert(bytes > 0, 'a connection is reset behind some byte')
+    this.links.between(from, to).resetAfter(bytes)
+  }
+
+  halfOpen(gone: string, other: string): number {
+    const hit = this.endsAt(gone).filter(({ remote }) => remote.host === other)
+    for (const connection of hit) connection.forsake()
+    return hit.length
   }
 
   kill(host: string): void {
-    for (const connection of this.connections) if (connection.host === host) connection.vanish()
+    for (const connection of this.endsAt(host)) connection.vanish()
+    this.forget(host)
+  }
+
+  powerOff(host: string): void {
+    this.links.machine(host).on = false
+    for (const connection of this.endsAt(host)) connection.lose()
+    this.forget(host)
+  }
+
+  powerOn(host: string): void {
+    this.links.machine(host).on = true
+  }
+
+  private endsAt(host: string): readonly SimConnection[] {
+    return [...this.connections].filter((connection) => connection.host === host)
+  }
+
+  private forget(host: string): void {
     for (const table of [this.acceptors, this.receivers, this.handlers]) {
       for (const key of table.keys()) if (key.startsWith(`${host}:`)) table.delete(key)
     }

@@ -1,15 +1,21 @@
-// One end of a simulated connection. Each end owns the bytes that it sends until the other end's receiver has taken
-// them; what is under way plus what the receiver has not read never exceeds a window, and the rest waits here.
+// One end of a simulated connection: the socket of one process. Each end owns the bytes that it sends until the other end's
+// receiver has taken them; what is under way plus what the receiver has not read never exceeds a window, and the rest waits
+// here. How bytes get across is pipe.ts; the process hears of them through its gate.
+//
+// An end that is gone answers what still reaches it with a reset, if its machine is on; a reset that gets lost is not sent
+// again. So ends can be left over that believe in a connection of which nobody else knows, until they send something.
 
 import { assert } from '../../base/assert.ts'
 import type { Prng } from '../../base/prng.ts'
 import type { Address, Connection, ConnectionHandlers } from '../../ports/streams.ts'
 import type { SimClock } from './clock.ts'
+import type { Gate } from './gate.ts'
+import type { Link } from './links.ts'
+import { Pipe } from './pipe.ts'
 
 /** The same mark as the real connections'. */
 const HIGH_WATER_BYTES = 1024 * 1024
 const WINDOW_BYTES = 256 * 1024
-const CHUNK_BYTES_MAX = 64 * 1024
 const SPENT = 0xdd
 
 export interface Line {
@@ -17,14 +23,30 @@ export interface Line {
   readonly remote: Address
   readonly clock: SimClock
   readonly chance: Prng
-  readonly latency: () => number
+  readonly gate: Gate
+  readonly there: Link
+  readonly back: Link
+  /** Bytes that are not acknowledged for so long end the connection. */
+  readonly timeoutMs: number
+  readonly counts: ConnectionCounts
   readonly closed: () => void
+}
+
+/** What has happened to connections. */
+export interface ConnectionCounts {
+  /** Directions in which something had to be sent again. */
+  stalls: number
+  timeouts: number
+  resets: number
+  /** Ends that were left behind without being told. */
+  halfOpen: number
 }
 
 export class SimConnection implements Connection {
   readonly host: string
   readonly remote: Address
   private readonly line: Line
+  private readonly out: Pipe
   private peer: SimConnection | undefined
   private handlers: ConnectionHandlers | undefined
   private state: 'open' | 'ending' | 'ended' | 'closed' = 'open'
@@ -33,9 +55,9 @@ export class SimConnection implements Connection {
   private underWayBytes = 0
   private pumping = false
   private overHighWater = false
-  /** Nothing that is sent later arrives before this. */
-  private lastArrival = 0
   private paused = false
+  /** A reading waits at the gate. */
+  private readingHeld = false
   private unread: Uint8Array[] = []
   private peerEnded = false
   private closeDue = false
@@ -46,6 +68,17 @@ export class SimConnection implements Connection {
     this.line = line
     this.host = line.host
     this.remote = line.remote
+    const { clock, there, back, timeoutMs, counts } = line
+    this.out = new Pipe({
+      clock,
+      there,
+      back,
+      timeoutMs,
+      onStall: () => {
+        counts.stalls++
+      },
+      onGivenUp: () => this.giveUp(),
+    })
   }
 
   join(peer: SimConnection): void {
@@ -98,22 +131,52 @@ export class SimConnection implements Connection {
     if (this.state === 'closed') return
     const reset = this.line.chance.below(2) === 0
     const { peer } = this
-    if (reset) this.line.clock.after(this.line.latency(), () => peer?.fail())
-    else this.arrive(() => peer?.receiveEnd())
+    if (reset) this.sendReset()
+    else this.out.send(0, () => peer?.receiveEnd())
     this.close(undefined)
   }
 
   /** Both ends see the connection break. */
   reset(): void {
     this.fail()
-    const { peer } = this
-    this.line.clock.after(this.line.latency(), () => peer?.fail())
+    this.sendReset()
   }
 
   /** The process at this end is gone: it hears nothing more; the other end sees a reset. */
   vanish(): void {
     this.vanished = true
     this.reset()
+  }
+
+  /** The machine at this end is off: nobody hears anything. */
+  lose(): void {
+    this.vanished = true
+    this.out.drop()
+    this.close(undefined)
+    this.line.counts.halfOpen++
+  }
+
+  /** This end gives the connection up, and whatever the other end sends from then on gets lost, without an answer. */
+  forsake(): void {
+    this.out.darken()
+    this.peer?.out.darken()
+    this.giveUp()
+    this.line.counts.halfOpen++
+  }
+
+  private sendReset(): void {
+    const { clock, there } = this.line
+    const { peer } = this
+    clock.after(there.latency(), () => {
+      if (there.passes) peer?.fail()
+    })
+  }
+
+  private giveUp(): void {
+    if (this.state === 'closed') return
+    this.line.counts.timeouts++
+    this.out.drop()
+    this.close(this.broken('nothing was acknowledged for too long (ETIMEDOUT)'))
   }
 
   /** The turn's writes leave together. */
@@ -130,17 +193,16 @@ export class SimConnection implements Connection {
     while (this.queueBytes > 0 && this.underWayBytes < WINDOW_BYTES && this.sending()) {
       const chunk = this.takeChunk(WINDOW_BYTES - this.underWayBytes)
       this.underWayBytes += chunk.length
-      const { peer } = this
-      this.arrive(() => peer?.receive(chunk))
+      this.out.send(chunk.length, () => this.cross(chunk))
     }
     if (this.state === 'open' && this.overHighWater && this.queueBytes <= HIGH_WATER_BYTES / 2) {
       this.overHighWater = false
-      this.handlers?.onDrain?.()
+      this.line.gate.pass(() => this.handlers?.onDrain?.())
     }
     if (this.state === 'ending' && this.queueBytes === 0) {
       this.state = 'ended'
       const { peer } = this
-      this.arrive(() => peer?.receiveEnd())
+      this.out.send(0, () => peer?.receiveEnd())
       if (this.peerEnded) this.close(undefined)
     }
   }
@@ -149,16 +211,19 @@ export class SimConnection implements Connection {
     return this.state === 'open' || this.state === 'ending'
   }
 
-  private arrive(run: () => void): void {
-    const { clock, latency } = this.line
-    this.lastArrival = Math.max(this.lastArrival, clock.monotonic() + latency())
-    clock.after(this.lastArrival - clock.monotonic(), run)
+  /** A chunk is at the other machine. */
+  private cross(chunk: Uint8Array): void {
+    const { peer } = this
+    const last = this.line.there.burn(chunk.length)
+    if (last === undefined) return peer?.receive(chunk)
+    peer?.receive(chunk.subarray(0, last))
+    peer?.reset()
   }
 
   /** Cuts where the seed says: often short, so that frames are split everywhere; copied, for the receiver may change it. */
   private takeChunk(bytesMax: number): Uint8Array {
-    const { chance } = this.line
-    const most = chance.below(4) === 0 ? 16 : CHUNK_BYTES_MAX
+    const { chance, there } = this.line
+    const most = chance.below(4) === 0 ? 16 : there.chunkBytesMax
     const length = Math.min(this.queueBytes, bytesMax, 1 + chance.below(most))
     const chunk = new Uint8Array(length)
     let at = 0
@@ -179,8 +244,7 @@ export class SimConnection implements Connection {
   private receive(chunk: Uint8Array): void {
     if (this.state === 'closed') {
       // What reaches a closed end is answered with a reset.
-      const { peer } = this
-      this.line.clock.after(this.line.latency(), () => peer?.fail())
+      this.sendReset()
       return
     }
     this.unread.push(chunk)
@@ -194,31 +258,49 @@ export class SimConnection implements Connection {
 
   private readOn(): void {
     if (this.handlers === undefined) return
+    if (this.line.gate.held) this.readLater()
+    else this.readNow(this.handlers)
+  }
+
+  private readNow(handlers: ConnectionHandlers): void {
     while (!this.paused && this.state !== 'closed') {
       const chunk = this.unread.shift()
       if (chunk === undefined) break
       const { length } = chunk
-      this.handlers.onData(chunk)
+      handlers.onData(chunk)
       // As a real connection's buffer is when it is used again: whoever kept a view of it must notice.
       chunk.fill(SPENT)
-      this.peer?.taken(length)
+      this.peer?.tellTaken(length)
     }
     if (!this.peerEnded || this.unread.length > 0 || this.state === 'closed') return
     if (this.state === 'ended') this.close(undefined)
     else this.end()
   }
 
-  private taken(length: number): void {
-    this.underWayBytes -= length
-    this.pumpLater()
+  private readLater(): void {
+    if (this.readingHeld) return
+    this.readingHeld = true
+    this.line.gate.pass(() => {
+      this.readingHeld = false
+      if (this.handlers !== undefined) this.readNow(this.handlers)
+    })
+  }
+
+  private tellTaken(length: number): void {
+    this.out.tellSender(() => {
+      this.underWayBytes -= length
+      this.pumpLater()
+    })
   }
 
   private fail(): void {
-    this.close(
-      new Error(
-        `connection with ${this.remote.host}:${this.remote.port} lost: the other side reset the connection (ECONNRESET)`,
-      ),
-    )
+    if (this.state === 'closed') return
+    this.line.counts.resets++
+    this.close(this.broken('the other side reset the connection (ECONNRESET)'))
+  }
+
+  private broken(why: string): Error {
+    return new Error(`connection with ${this.remote.host}:${this.remote.port} lost: ${why}`)
   }
 
   private close(error: Error | undefined): void {
@@ -238,6 +320,6 @@ export class SimConnection implements Connection {
   private tellClose(): void {
     if (this.vanished) return
     this.closeDue = false
-    this.handlers?.onClose(this.error)
+    this.line.gate.pass(() => this.handlers?.onClose(this.error))
   }
 }
