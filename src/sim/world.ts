@@ -5,7 +5,8 @@ import { type Prng, prng } from '../base/prng.ts'
 import { SimClock } from './ports/clock.ts'
 import { type SimDisk, simDisk } from './ports/disk.ts'
 import type { LogLine } from './ports/log.ts'
-import { type SimNetwork, simNetwork } from './ports/network.ts'
+import { type NetworkOptions, type SimNetwork, simNetwork } from './ports/network.ts'
+import { type MachineClock, trueClock } from './ports/own-clock.ts'
 import { SimProcess } from './process.ts'
 
 export interface DiskTiming {
@@ -21,15 +22,23 @@ export interface World {
   /** A disk of its own seed. `timing` may change while it works. */
   disk(timing?: Partial<DiskTiming>): SimDisk
   /** A process that starts now on `host`, on `disk` if it has one. A restart is a new process. */
-  process(host: string, disk?: SimDisk, onLog?: (line: LogLine) => void): SimProcess
+  process(
+    host: string,
+    disk?: SimDisk,
+    onLog?: (line: LogLine) => void,
+    machineClock?: MachineClock,
+  ): SimProcess
 }
+
+/** Of the whole network, when nothing troubles it. */
+type NetworkConditions = Omit<NetworkOptions, 'clock' | 'seed'>
 
 const DISK_LATENCY_MS = 2
 
-export function simWorld(seed: number): World {
+export function simWorld(seed: number, conditions: NetworkConditions = {}): World {
   const chance: Prng = prng(seed)
   const clock = new SimClock()
-  const network = simNetwork({ clock, seed: chance.u32() })
+  const network = simNetwork({ ...conditions, clock, seed: chance.u32() })
   return {
     clock,
     network,
@@ -43,7 +52,7 @@ export function simWorld(seed: number): World {
         },
       })
     },
-    process: (host, disk, onLog) =>
-      new SimProcess({ host, clock, network, disk, onLog, seed: chance.u32() }),
+    process: (host, disk, onLog, machineClock = trueClock()) =>
+      new SimProcess({ host, clock, machineClock, network, disk, onLog, seed: chance.u32() }),
   }
 }

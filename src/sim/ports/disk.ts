@@ -64,6 +64,8 @@ export interface SimDisk {
   fail(plan: FaultPlan): () => void
   /** Runs before each operation, which waits for it, and fails when it throws. */
   before: ((operation: Operation) => Promise<void> | void) | undefined
+  /** Lets the end of an operation into the process that asked; by default at once. Of a paused one it waits. */
+  answer: (run: () => void) => void
   /** What was called since `forgetTrace`, if the disk was made to keep it. */
   readonly trace: readonly Operation[]
   forgetTrace(): void
@@ -93,6 +95,7 @@ export class Platter implements SimDisk {
   crashes = 0
   capacityBytes: number
   before: ((operation: Operation) => Promise<void> | void) | undefined
+  answer: (run: () => void) => void = (run) => run()
   trace: Operation[] = []
   /** Of what a failed operation leaves behind. */
   readonly failing: Prng
@@ -178,13 +181,11 @@ export class Platter implements SimDisk {
           reject(cause as Error)
         }
       }
-      if (this.before === undefined) return this.later(end, slowMs)
-      this.hold(operation).then(
-        () => this.later(end, slowMs),
-        (cause: unknown) => {
-          if (mount === this.crashes) fail(cause as Error)
-        },
-      )
+      const answer = (): void => this.later(() => this.answer(end), slowMs)
+      if (this.before === undefined) return answer()
+      this.hold(operation).then(answer, (cause: unknown) => {
+        if (mount === this.crashes) fail(cause as Error)
+      })
     })
   }
 

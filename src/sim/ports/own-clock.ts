@@ -1,0 +1,33 @@
+// A machine's own clocks, off from the world's: they began elsewhere, run a little fast or slow, and the wall clock is set
+// now and then. Whoever compares times of two machines, or takes a wall clock for a duration, is seen to be wrong.
+
+import type { Clock } from '../../ports/clock.ts'
+import type { SimClock } from './clock.ts'
+import type { Gate } from './gate.ts'
+
+export interface MachineClock {
+  /** Its milliseconds per one of the world's: 1.05 is a clock that is 5 % fast. */
+  readonly rate: number
+  /** What its monotonic clock showed when the world began. */
+  readonly startMs: number
+  /** Its wall clock against the world's; may jump by days. */
+  wallShiftMs: number
+}
+
+export function trueClock(): MachineClock {
+  return { rate: 1, startMs: 0, wallShiftMs: 0 }
+}
+
+/** With a rate, the sums of times are rounded; a timer must not see that it came too early. */
+const ROUNDING_MS = 1e-6
+
+export function ownClock(clock: SimClock, machine: MachineClock, gate: Gate): Clock {
+  const { rate, startMs } = machine
+  const more = rate === 1 ? 0 : ROUNDING_MS
+  return {
+    monotonic: () => startMs + clock.monotonic() * rate,
+    wall: () => Math.floor(clock.wall() + machine.wallShiftMs),
+    after: (ms, run) => clock.after(ms / rate + more, () => gate.pass(run, 'timer')),
+    nextTurn: (run) => clock.nextTurn(() => gate.pass(run)),
+  }
+}
