@@ -52,7 +52,7 @@ export function putI64(b: Uint8Array, at: number, value: number): void {
 }
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text)

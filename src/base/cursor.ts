@@ -54,6 +54,12 @@ export class ByteReader {
     if (!Number.isSafeInteger(value)) throw new Truncated('a number is beyond 2^53')
     return value
   }
+  /** Eight bytes that hold a whole number from 0 to 2^53 - 1. */
+  u53(): number {
+    const value = this.i64()
+    if (value < 0) throw new Truncated(`${value} is negative`)
+    return value
+  }
   /** A view of the next `length` bytes, not a copy. */
   raw(length: number): Uint8Array {
     const at = this.take(length)
@@ -152,6 +158,11 @@ export class ByteWriter {
   /** Overwrites four bytes written earlier, for lengths known at the end. */
   setU32(at: number, value: number): void {
     putU32(this.bytes, at, value)
+  }
+  /** Takes back what was written from `size` on. */
+  truncate(size: number): void {
+    if (size > this.length) throw new RangeError(`${size} bytes of ${this.length} cannot stay`)
+    this.length = size
   }
   /** What was written: a view that later writes may outgrow, so take it last. */
   finish(): Uint8Array {

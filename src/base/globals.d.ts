@@ -6,7 +6,7 @@ declare class TextEncoder {
   encodeInto(text: string, into: Uint8Array): { read: number; written: number }
 }
 declare class TextDecoder {
-  constructor(label?: string, options?: { fatal?: boolean })
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean })
   decode(bytes: Uint8Array): string
 }
 interface AbortSignal {
