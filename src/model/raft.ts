@@ -129,17 +129,19 @@ export type Message =
   | SnapshotAnswer
   | TimeoutNow
 
-/** Why a proposal or a change was not taken; nothing of it is in the log. */
-export type Refusal =
-  | 'not-leader'
+/** Why a proposal or a change was not taken; nothing of it is in the log. Peers name them by place: new ones go to the end. */
+export const REFUSALS = [
+  'not-leader',
   /** No entry of this term has committed yet. */
-  | 'term-not-begun'
+  'term-not-begun',
   /** Another change has not committed yet. */
-  | 'change-under-way'
+  'change-under-way',
   /** The node is not what the change needs it to be, or it is the last voter. */
-  | 'no-such-member'
+  'no-such-member',
   /** The learner lacks too much of the log, or is not heard from. */
-  | 'not-caught-up'
-  | 'leadership-is-leaving'
+  'not-caught-up',
+  'leadership-is-leaving',
   /** So many bytes wait to be committed already. */
-  | 'too-much-under-way'
+  'too-much-under-way',
+] as const
+export type Refusal = (typeof REFUSALS)[number]

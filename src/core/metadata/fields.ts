@@ -1,16 +1,23 @@
 // The parts that commands and snapshots are made of, written and read. Reading throws Truncated for anything that was not
 // written by the functions beside it: never another error, and never more memory than the bytes can account for.
 //
-//   id       16 bytes              text     u16 length, UTF-8
-//   ids      u8 count, ids         offsets  u32 count, count x u64
+//   ids      model/id-bytes.ts     text     u16 length, UTF-8
+//   offsets  u32 count, count x u64
 //   policy   13 fields in the order of POLICY_FIELDS; choices as one byte, numbers as i64
 
-import { fromHex, toHex } from '../../base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
-import { type NodeId, nodeId, type TopicId, topicId } from '../../model/ids.ts'
+import { readNodeIds, writeNodeIds } from '../../model/id-bytes.ts'
 import { ACKS, TIERS, type TopicPolicy } from '../../model/policy.ts'
 import type { ChildPlacement, GivenEnd, PolicyChanges } from './commands.ts'
 import type { Placement } from './types.ts'
+
+export {
+  readNodeId,
+  readNodeIds,
+  readTopicId,
+  writeId,
+  writeNodeIds,
+} from '../../model/id-bytes.ts'
 
 const RANGE_MODES = ['auto', 'fixed'] as const
 
@@ -43,27 +50,7 @@ export function malformed(what: string): Truncated {
 
 /** A whole number from 0 to 2^53 - 1. */
 export function readWhole(r: ByteReader): number {
-  const value = r.i64()
-  if (value < 0) throw malformed(`${value} is negative`)
-  return value
-}
-
-export function writeId(w: ByteWriter, id: string): void {
-  w.raw(fromHex(id))
-}
-export function readTopicId(r: ByteReader): TopicId {
-  return topicId(toHex(r.raw(16)))
-}
-export function readNodeId(r: ByteReader): NodeId {
-  return nodeId(toHex(r.raw(16)))
-}
-
-export function writeNodeIds(w: ByteWriter, ids: readonly NodeId[]): void {
-  w.u8(ids.length)
-  for (const id of ids) writeId(w, id)
-}
-export function readNodeIds(r: ByteReader): readonly NodeId[] {
-  return Array.from({ length: r.u8() }, () => readNodeId(r))
+  return r.u53()
 }
 
 export function writeOffsets(w: ByteWriter, offsets: readonly number[]): void {
