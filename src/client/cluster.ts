@@ -3,6 +3,7 @@
 //
 // Retrying lives here for everything that is not produce or consume: those two know better what a retry may do.
 
+import { Backoff } from '../base/backoff.ts'
 import { EastGuardError } from '../base/errors.ts'
 import type { BrokerView, TopicView } from '../model/metadata.ts'
 import type { Address } from '../ports/streams.ts'
@@ -11,7 +12,7 @@ import { describeTopics } from '../wire/native/describe-topics.ts'
 import type { Message } from '../wire/native/message.ts'
 import { BrokerConnection, type ClusterIdentity, type ConnectionSettings } from './connection.ts'
 import type { ClientPorts } from './ports.ts'
-import { aborted, Backoff, type Deadline, pause, within } from './timing.ts'
+import { aborted, type Deadline, pause, within } from './timing.ts'
 
 export interface ClusterSettings extends ConnectionSettings {
   readonly seeds: readonly Address[]

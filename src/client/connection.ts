@@ -9,6 +9,7 @@
 // failure: `maybeArrived` is false when not one byte of the request was written. All calls written in one turn leave in one
 // system call (ports/streams.ts). Who waits for what until when is kept beside this, in calls.ts.
 
+import { Backoff } from '../base/backoff.ts'
 import { putU32 } from '../base/bytes.ts'
 import { EastGuardError } from '../base/errors.ts'
 import { Fifo } from '../base/fifo.ts'
@@ -23,7 +24,7 @@ import { OPERATION, VERSION_MAX, VERSION_MIN } from '../wire/native/operations.t
 import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
 import { type Call, Calls, HELLO_REQUEST_ID, type Reply } from './calls.ts'
 import type { ClientPorts } from './ports.ts'
-import { aborted, Backoff } from './timing.ts'
+import { aborted } from './timing.ts'
 
 /** What comes of a stream after its opening was answered: any number of `pushed`, then at most one `lost`. */
 export interface StreamHandler {

@@ -1,11 +1,12 @@
 // Asking the leaders of a topic's partitions where things are: the start, the end, the first record at or after a time.
 
+import { Backoff } from '../base/backoff.ts'
 import { EastGuardError } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { AT_EARLIEST, AT_LATEST, listOffsets } from '../wire/native/list-offsets.ts'
 import type { OffsetAt, PartitionOffset } from './api.ts'
 import { type Cluster, outOfTime, type TopicRoute } from './cluster.ts'
-import { Backoff, type Deadline, pause } from './timing.ts'
+import { type Deadline, pause } from './timing.ts'
 
 /** In the order of `partitions`. Retries what may pass until the deadline; rejects with the first other error. */
 export async function offsetsAt(

@@ -3,7 +3,6 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Random } from '../ports/random.ts'
 import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
 
 /** When a call must be over, on the monotonic clock, and who may end it sooner. */
@@ -82,27 +81,4 @@ export function within<T>(
     if (signal?.aborted === true) waiting.aborted(signal)
     else if (signal !== undefined) watchAbort(signal, waiting)
   })
-}
-
-/** Pauses that double from `leastMs` to `mostMs`, each drawn from its upper half so that clients do not march in step. */
-export class Backoff {
-  private failures = 0
-  private readonly random: Random
-  private readonly leastMs: number
-  private readonly mostMs: number
-
-  constructor(random: Random, leastMs: number, mostMs: number) {
-    this.random = random
-    this.leastMs = leastMs
-    this.mostMs = mostMs
-  }
-
-  next(): number {
-    const whole = Math.min(this.mostMs, this.leastMs * 2 ** Math.min(this.failures++, 30))
-    return whole * (0.5 + this.random.float() / 2)
-  }
-
-  reset(): void {
-    this.failures = 0
-  }
 }

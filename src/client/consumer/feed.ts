@@ -11,6 +11,7 @@
 // partition, set its fetch offset back to its position, and open the streams anew; `epoch` tells batches taken before from
 // those after. Credit is granted again for what was taken, so that at most `prefetchBytes` and one batch per broker wait.
 
+import { Backoff } from '../../base/backoff.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { Fifo } from '../../base/fifo.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
@@ -19,7 +20,7 @@ import type { ConsumeData } from '../../wire/native/consume-data.ts'
 import { type Abortable, unwatchAbort, watchAbort } from '../aborts.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
 import { byLeader, offsetsAt, outOfRange } from '../offsets.ts'
-import { aborted, Backoff, deadlineIn } from '../timing.ts'
+import { aborted, deadlineIn } from '../timing.ts'
 import { Session } from './session.ts'
 import type { ConsumerSettings } from './settings.ts'
 import { startOffsets } from './start.ts'

@@ -2,6 +2,7 @@
 // something to send are listed, and once per turn everything sendable leaves: one PRODUCE frame per broker with a batch of
 // each ready partition, then another while partitions have more. So a busy turn costs few frames, and a quiet one no wait.
 
+import { Backoff } from '../../base/backoff.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Acks } from '../../model/policy.ts'
 import type { Address } from '../../ports/streams.ts'
@@ -11,7 +12,7 @@ import { VERSION_MAX } from '../../wire/native/operations.ts'
 import { ACKS_ALL, produceFrame, readProduced } from '../../wire/native/produce.ts'
 import { addressIn, type Cluster, type TopicRoute } from '../cluster.ts'
 import type { BrokerConnection } from '../connection.ts'
-import { Backoff, deadlineIn } from '../timing.ts'
+import { deadlineIn } from '../timing.ts'
 import type { ProducerBatch, ProducerIdentity } from './batch.ts'
 import type { PartitionQueue } from './partition-queue.ts'
 

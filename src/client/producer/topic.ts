@@ -1,9 +1,9 @@
 // A topic as one producer writes it: how it is acknowledged, and a lane for each partition that was written to.
 
+import { Backoff } from '../../base/backoff.ts'
 import { PRODUCER_WINDOW } from '../../model/limits.ts'
 import type { Random } from '../../ports/random.ts'
 import type { Cluster, TopicRoute } from '../cluster.ts'
-import { Backoff } from '../timing.ts'
 import type { ProducerBatch } from './batch.ts'
 import { PartitionQueue } from './partition-queue.ts'
 import type { Lane, ProducerTopic } from './sender.ts'
