@@ -6,7 +6,7 @@
 //   2 welcome    hello.ts            acceptor -> dialer, first
 //   3 refusal    hello.ts            acceptor -> dialer, instead; then it closes
 //   4 ping       u32 number          dialer -> acceptor
-//   5 pong       u32 number          acceptor -> dialer
+//   5 pong       u32 number          acceptor -> dialer; of the last ping that came
 //   6 messages   message.ts, one after another to the end of the frame
 //
 // `length` counts the bytes behind it. Why a checksum: TCP's is 16 bits wide and is made anew by whatever stands between
@@ -94,6 +94,12 @@ export function readMessages(r: ByteReader, from: NodeId, to: NodeId): readonly 
   return messages
 }
 
+export function pingFrame(number: number): Uint8Array {
+  return frameOf(FRAME.PING, (w) => w.u32(number))
+}
+export function pongFrame(number: number): Uint8Array {
+  return frameOf(FRAME.PONG, (w) => w.u32(number))
+}
 /** The body of a ping or a pong. Throws Truncated. */
 export function readNumbered(r: ByteReader): number {
   const number = r.u32()

@@ -46,7 +46,6 @@ export const REFUSAL_REASONS = [
   'own-node',
   /** A later start of the same node was here already. */
   'old-boot',
-  'too-many-links',
 ] as const
 type RefusalReason = (typeof REFUSAL_REASONS)[number]
 

@@ -1,0 +1,160 @@
+// Brokers' links on a simulated network: nodes that send one another numbered messages and keep what comes.
+
+import assert from 'node:assert/strict'
+import { Peers } from '../../../src/broker/peers/peers.ts'
+import { PEERS_SETTINGS, type PeersSettings } from '../../../src/broker/peers/settings.ts'
+import { type ClusterId, clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
+import type { Address, Streams } from '../../../src/ports/streams.ts'
+import type { SimProcess } from '../../../src/sim/process.ts'
+import { simWorld, type World } from '../../../src/sim/world.ts'
+import type { PeerMessage } from '../../../src/wire/peer/types.ts'
+
+export const CLUSTER: ClusterId = clusterId('c'.repeat(32))
+const PORT = 2923
+
+export function idOf(name: string): NodeId {
+  const letter = name.codePointAt(0)?.toString(16) ?? ''
+  return nodeId(letter.repeat(16))
+}
+
+/** A message that is recognized by its number. */
+export function numbered(number: number, bytes: number = 0): PeerMessage {
+  const command = pattern(number, bytes)
+  return { kind: 'propose', shard: number % 256, term: 1, id: `${number}`, command }
+}
+
+function pattern(number: number, bytes: number): Uint8Array {
+  return new Uint8Array(bytes).fill(number)
+}
+
+interface Received {
+  readonly from: NodeId
+  readonly number: number
+}
+
+interface NodeOptions {
+  readonly bootCount?: number
+  readonly clusterId?: ClusterId
+  readonly nodeId?: NodeId
+  readonly settings?: Partial<PeersSettings>
+  readonly streams?: (real: Streams) => Streams
+}
+
+export class Node {
+  readonly name: string
+  readonly id: NodeId
+  readonly process: SimProcess
+  readonly peers: Peers
+  readonly received: Received[] = []
+  /** What came in one call. */
+  readonly together: number[] = []
+  readonly events: string[] = []
+  /** Where it takes others to be; by default where they are. */
+  readonly addresses: Map<NodeId, Address | undefined> = new Map()
+  onReceive: (() => void) | undefined
+
+  constructor(world: World, name: string, options: NodeOptions) {
+    this.name = name
+    this.id = options.nodeId ?? idOf(name)
+    this.process = world.process(name)
+    const { ports } = this.process
+    this.peers = new Peers({
+      ports: { ...ports, streams: options.streams?.(ports.streams) ?? ports.streams },
+      identity: {
+        clusterId: options.clusterId ?? CLUSTER,
+        nodeId: this.id,
+        bootCount: options.bootCount ?? 1,
+      },
+      directory: { addressOf: (node) => this.addresses.get(node) },
+      receive: (from, messages) => this.receive(from, messages),
+      settings: { ...PEERS_SETTINGS, ...options.settings },
+    })
+    this.peers.onLink((node, up) => {
+      this.events.push(`${nameOf(node)} ${up ? 'up' : 'down'}`)
+    })
+  }
+
+  private receive(from: NodeId, messages: readonly PeerMessage[]): void {
+    this.together.push(messages.length)
+    for (const message of messages) {
+      assert.ok(message.kind === 'propose')
+      const number = Number(message.id)
+      assert.deepEqual(message.command, pattern(number, message.command.length))
+      assert.equal(message.shard, number % 256)
+      this.received.push({ from, number })
+    }
+    this.onReceive?.()
+  }
+
+  numbersFrom(other: Node): readonly number[] {
+    return this.received.filter(({ from }) => from === other.id).map(({ number }) => number)
+  }
+
+  send(to: Node, ...numbers: number[]): boolean {
+    return this.peers.send(
+      to.id,
+      numbers.map((number) => numbered(number)),
+    )
+  }
+
+  get log(): readonly string[] {
+    return this.process.ports.log.lines.map(({ level, message, fields }) => {
+      const why = fields['why']
+      return `${level}: ${message}${typeof why === 'string' ? `: ${why}` : ''}`
+    })
+  }
+
+  async metric(name: string): Promise<number> {
+    const text = await this.process.ports.metrics.render()
+    const line = text.split('\n').find((one) => one.startsWith(`eastguard_peer_${name} `))
+    assert.ok(line !== undefined, `there is a metric ${name}`)
+    return Number(line.split(' ')[1])
+  }
+}
+
+function nameOf(node: NodeId): string {
+  return String.fromCodePoint(Number.parseInt(node.slice(0, 2), 16))
+}
+
+export class Net {
+  readonly world: World
+  readonly nodes: Node[] = []
+
+  constructor(seed: number) {
+    this.world = simWorld(seed)
+  }
+
+  /** Started and listening; all others know where. A second one of a name takes the place of the first. */
+  async start(name: string, options: NodeOptions = {}): Promise<Node> {
+    const node = new Node(this.world, name, options)
+    await node.peers.listen({ host: name, port: PORT })
+    for (const other of this.nodes) {
+      node.addresses.set(other.id, { host: other.name, port: PORT })
+      other.addresses.set(node.id, { host: name, port: PORT })
+    }
+    this.nodes.push(node)
+    return node
+  }
+
+  now(): number {
+    return this.world.clock.monotonic()
+  }
+
+  run(ms: number): Promise<void> {
+    return this.world.clock.advance(ms, settle)
+  }
+
+  /** How long it takes until `done`; fails after `withinMs`. */
+  async until(what: string, done: () => boolean, withinMs: number = 20_000): Promise<number> {
+    const from = this.now()
+    while (!done()) {
+      assert.ok(this.now() - from < withinMs, `${what} within ${withinMs} ms`)
+      await this.run(1)
+    }
+    return this.now() - from
+  }
+}
+
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
