@@ -1,0 +1,442 @@
+// One member: packets, syncs and time in; packets, syncs and events out; no IO.
+//
+//   tick(now)   receive(packet)   answerSync / syncAnswered / syncFailed   setProfile / lead / leave
+//        └─────────────┴──────────────────────┴─────────────────────────────────┘
+//                                     v
+//                               take() ──> Effects: send, ask, tell            view(): who is there, and is that still moving?
+//
+//   new ──join, found──> joined ──leave──> leaving ──told everyone──> departed
+//                          └──── peers remember a later life, or this boot count ────> refused: takes no part any more
+//
+// Who is believed stands in membership.ts, who is asked in probing.ts, what is told along in gossip.ts, whole states in
+// syncing.ts. Here: the door. Packets of other clusters and of earlier lives do not get past it.
+//
+// A member that slept (a stopped process, a stalled machine) could hear nobody: it adds that time to everything that it
+// waits for, or it would accuse all the others of its own absence.
+
+import { assert } from '../../base/assert.ts'
+import type { NodeId } from '../../model/ids.ts'
+import {
+  type ClusterIdentity,
+  type Endpoint,
+  type Life,
+  type Packet,
+  type PacketBody,
+  type Profile,
+  SHARDS_MAX,
+  type ShardHint,
+  type SyncAnswer,
+  type SyncRequest,
+  type SyncState,
+  type Update,
+} from '../../model/swim.ts'
+import { Gossip } from './gossip.ts'
+import { Health } from './health.ts'
+import { type SwimHost, sameEndpoint, shuffled } from './host.ts'
+import { Membership } from './membership.ts'
+import { compareLives } from './order.ts'
+import { Probing } from './probing.ts'
+import { Syncing } from './syncing.ts'
+import { movesView, Table } from './table.ts'
+import type { Counters, Effects, SwimEvent, SwimOptions, View } from './types.ts'
+
+/** A tick that comes later than this, in periods, finds a member that slept. */
+const SLEEP_PERIODS = 0.5
+/** Whom a leaving member tells itself; the others hear it from them. */
+const FAREWELLS_MAX = 32
+/** Clusters that are told of when their packets arrive. */
+const FOREIGN_MAX = 16
+
+export class Swim implements SwimHost {
+  readonly options: SwimOptions
+  cluster: ClusterIdentity | undefined
+  now: number
+  joined = false
+  readonly table: Table
+  readonly gossip: Gossip
+  readonly health: Health = new Health()
+  readonly hints: Map<number, ShardHint> = new Map()
+  readonly counters: Counters = {
+    foreign: 0,
+    outdated: 0,
+    probes: 0,
+    probesFailed: 0,
+    suspicions: 0,
+    refutations: 0,
+    syncs: 0,
+    syncsFailed: 0,
+    misdirected: 0,
+    dropped: 0,
+  }
+  private readonly membership: Membership
+  private readonly probing: Probing
+  private readonly syncing: Syncing
+  private readonly foreign = new Set<string>()
+  /** Takes no part: not yet (nothing was joined or founded), or not any more. */
+  private silent = true
+  private gossipAt: number
+  private leavesAt = Number.POSITIVE_INFINITY
+  private nextForgetting: number
+  private wantedProfile: Profile | undefined
+  private profileAt = Number.NEGATIVE_INFINITY
+  // What `take` will give.
+  private packets: { to: Endpoint; packet: Packet }[] = []
+  private syncs: { to: Endpoint; request: SyncRequest }[] = []
+  private events: SwimEvent[] = []
+
+  constructor(options: SwimOptions, now: number) {
+    const { node, boot, nonce, profile, settings, sizes } = options
+    this.options = options
+    this.cluster = options.cluster
+    this.now = now
+    this.gossipAt = now
+    this.nextForgetting = now + settings.forgetMs / 100
+    this.table = new Table({ node, boot, nonce, incarnation: 0, state: 'alive', profile }, now)
+    this.gossip = new Gossip(settings, sizes)
+    this.membership = new Membership(this, {
+      arrived: ({ member }, back) => {
+        this.probing.arrived(member.node)
+        if (back) this.syncing.returned(member.profile.cluster)
+      },
+      superseded: ({ boot: later }) => this.refuse(later),
+    })
+    this.probing = new Probing(this, (suspect) => this.membership.suspect(suspect))
+    this.syncing = new Syncing(this)
+    this.membership.tellSelf()
+  }
+
+  // Coming and going.
+
+  /** The first broker of a cluster, which has nobody to ask. */
+  found(cluster: ClusterIdentity, now: number): void {
+    assert(
+      this.cluster === undefined,
+      'a broker founds one cluster, and only if it belongs to none',
+    )
+    this.cluster = cluster
+    this.join([], now)
+  }
+
+  /** Seeds at this broker's own address are dropped; without any, a broker that belongs to a cluster waits to be found. */
+  join(seeds: readonly Endpoint[], now: number): void {
+    this.now = now
+    this.silent = false
+    const own = this.table.self.profile.cluster
+    const others = seeds.filter((seed) => !sameEndpoint(seed, own))
+    if (others.length > 0) this.syncing.join(others)
+    else this.withoutSeeds()
+  }
+
+  private withoutSeeds(): void {
+    if (this.cluster === undefined) this.emit({ kind: 'no-seeds' })
+    else this.hasJoined()
+  }
+
+  private hasJoined(): void {
+    if (this.joined) return
+    this.joined = true
+    this.table.changed(this.now)
+    this.emit({ kind: 'joined' })
+  }
+
+  /** For good: those who hear of it do not count on this broker until its next start. */
+  leave(now: number): void {
+    this.arrive(now)
+    if (this.silent || this.table.self.state === 'left') return
+    this.membership.raise(0, { state: 'left' })
+    this.leavesAt = now + this.options.settings.leaveMs
+    this.gossipAt = now
+    if (this.table.live().length === 0) this.leavesAt = now
+    this.tick(now)
+  }
+
+  private refuse(boot: number): void {
+    if (this.silent) return
+    this.silent = true
+    this.emit({ kind: 'refused', boot })
+  }
+
+  // What this broker says of itself and of shards.
+
+  setProfile(profile: Profile, now: number): void {
+    this.arrive(now)
+    this.wantedProfile = profile
+    this.tellProfile()
+  }
+
+  private tellProfile(): void {
+    const { wantedProfile: profile, now, table, options } = this
+    if (profile === undefined) return
+    const moves = movesView(profile, table.self.profile)
+    if (!moves && now < this.profileAt + options.settings.loadEveryMs) return
+    this.wantedProfile = undefined
+    this.profileAt = now
+    if (moves) table.changed(now)
+    this.membership.raise(0, { profile })
+  }
+
+  /** This broker's Raft says who leads; the newest term wins. */
+  lead(hint: ShardHint, now: number): void {
+    this.arrive(now)
+    this.learnHint(hint)
+  }
+
+  leaderOf(shard: number): ShardHint | undefined {
+    return this.hints.get(shard)
+  }
+
+  view(): View {
+    return this.table.view(this.joined)
+  }
+
+  // Time.
+
+  tick(now: number): void {
+    this.arrive(now)
+    if (this.silent) return
+    const leaving = this.table.self.state === 'left'
+    if (!leaving) {
+      this.syncing.tick()
+      this.probing.tick()
+      this.membership.tick()
+      this.tellProfile()
+    }
+    if (now >= this.nextForgetting) {
+      this.nextForgetting = now + this.options.settings.forgetMs / 100
+      this.membership.forget()
+    }
+    if (now >= this.gossipDue) this.tellNews(leaving)
+    if (now >= this.leavesAt) {
+      this.silent = true
+      this.emit({ kind: 'departed' })
+    }
+  }
+
+  /** When `tick` has something to do, at the latest. */
+  get nextTick(): number {
+    if (this.silent) return Number.POSITIVE_INFINITY
+    const { settings } = this.options
+    const profileDue =
+      this.wantedProfile === undefined
+        ? Number.POSITIVE_INFINITY
+        : this.profileAt + settings.loadEveryMs
+    const { probing, membership, syncing } = this
+    const parts =
+      this.table.self.state === 'left'
+        ? [this.leavesAt]
+        : [probing.nextTick, membership.nextTick, syncing.nextTick, profileDue]
+    const due = Math.min(...parts, this.gossipDue, this.nextForgetting)
+    // What an event has made due is due since then, or this member would seem to have slept.
+    return Math.max(this.now, due)
+  }
+
+  private get gossipDue(): number {
+    const somebody = this.table.liveCount > 1
+    return this.gossip.waiting && somebody ? this.gossipAt : Number.POSITIVE_INFINITY
+  }
+
+  private tellNews(leaving: boolean): void {
+    const { gossipMs, gossipTargets } = this.options.settings
+    this.gossipAt = this.now + gossipMs
+    const targets = leaving ? FAREWELLS_MAX : gossipTargets
+    for (const { member } of shuffled(this, this.table.live()).slice(0, targets)) {
+      this.send(member.profile.cluster, member.node, { kind: 'gossip' })
+    }
+    if (leaving) this.membership.tellSelf()
+  }
+
+  private arrive(now: number): void {
+    const late = now - this.nextTick
+    this.now = now
+    if (late <= SLEEP_PERIODS * this.options.settings.periodMs) return
+    this.probing.shift(late)
+    this.membership.shift(late)
+    this.syncing.shift(late)
+    this.health.worse()
+  }
+
+  // Packets.
+
+  receive(packet: Packet, from: Endpoint, now: number): void {
+    this.arrive(now)
+    if (this.silent || this.cluster === undefined) return
+    if (packet.cluster.id !== this.cluster.id) return this.meetForeign(packet.cluster, from)
+    if (!this.admits(packet)) {
+      if (packet.body.kind === 'refused') return
+      const { boot, nonce } = packet
+      const remembered = this.rememberedBoot(packet.from)
+      this.send(from, undefined, { kind: 'refused', refused: { boot, nonce }, boot: remembered })
+      return
+    }
+    for (const update of packet.updates) this.membership.learn(update, undefined)
+    for (const hint of packet.hints) this.learnHint(hint)
+    const known = this.table.get(packet.from)
+    if (known === undefined || compareLives(known.member, packet) < 0) {
+      this.syncing.stranger(from, packet.from, packet.boot)
+    }
+    this.answerTo(packet.from, packet.body, from)
+  }
+
+  private answerTo(node: NodeId, body: PacketBody, from: Endpoint): void {
+    const { self } = this.table
+    switch (body.kind) {
+      case 'ping':
+        if (body.to === self.node) this.send(from, node, { kind: 'ack', sequence: body.sequence })
+        else this.counters.misdirected++
+        return
+      case 'ping-request':
+        return this.probing.onPingRequest(node, from, body)
+      case 'ack':
+        return this.probing.onAck(node, body.sequence)
+      case 'nack':
+        return this.probing.onNack(node, body.sequence)
+      case 'refused':
+        if (compareLives(body.refused, self) === 0) this.refuse(body.boot)
+        return
+      case 'gossip':
+        return
+    }
+  }
+
+  /** False: it comes from an earlier life than the one that is known, or claims this broker's own. */
+  private admits({ from, boot, nonce }: Life & { readonly from: NodeId }): boolean {
+    const { self } = this.table
+    const known = from === self.node ? self : this.table.get(from)?.member
+    if (known === undefined) return true
+    const order = compareLives({ boot, nonce }, known)
+    // Of two that claim one boot count, the one that is known stays.
+    const claims = boot === known.boot && nonce !== known.nonce
+    if (order >= 0 && !claims) {
+      if (from === self.node && order > 0) this.refuse(boot)
+      return from !== self.node
+    }
+    this.counters.outdated++
+    return false
+  }
+
+  private rememberedBoot(node: NodeId): number {
+    const { self } = this.table
+    return (node === self.node ? self : this.table.get(node)?.member)?.boot ?? 0
+  }
+
+  private meetForeign(cluster: ClusterIdentity, from: Endpoint | undefined): void {
+    this.counters.foreign++
+    if (this.foreign.has(cluster.id) || this.foreign.size >= FOREIGN_MAX) return
+    this.foreign.add(cluster.id)
+    const own = this.cluster
+    const age = own === undefined ? 0 : cluster.foundedMs - own.foundedMs
+    const older = own !== undefined && (age < 0 || (age === 0 && cluster.id < own.id))
+    this.emit({ kind: 'foreign-cluster', cluster, from, older })
+  }
+
+  private learnHint(hint: ShardHint): void {
+    if (hint.shard >= SHARDS_MAX) return
+    const known = this.hints.get(hint.shard)
+    if (known !== undefined && known.term >= hint.term) return
+    this.hints.set(hint.shard, hint)
+    this.gossip.tellHint(hint)
+    this.emit({ kind: 'hint', hint })
+  }
+
+  // Syncs.
+
+  /** Another broker asks, over a stream: the answer goes back on it. */
+  answerSync(request: SyncRequest, now: number): SyncAnswer {
+    this.arrive(now)
+    const { cluster } = this
+    const { self } = this.table
+    const refusal = { kind: 'sync-refused' } as const
+    if (request.from === self.node && compareLives(request, self) === 0) {
+      return { ...refusal, reason: 'itself' }
+    }
+    if (this.silent || cluster === undefined || self.state === 'left') {
+      return { ...refusal, reason: 'no-member' }
+    }
+    if (request.cluster !== undefined && request.cluster.id !== cluster.id) {
+      this.meetForeign(request.cluster, undefined)
+      return { ...refusal, reason: 'other-cluster', cluster }
+    }
+    if (!this.admits(request)) {
+      const boot = this.rememberedBoot(request.from)
+      return { ...refusal, reason: 'old-life', boot }
+    }
+    this.merge(request)
+    return this.syncing.answer(cluster)
+  }
+
+  syncAnswered(to: Endpoint, answer: SyncAnswer, now: number): void {
+    this.arrive(now)
+    this.syncing.ended(to)
+    if (this.silent) return
+    if (answer.kind === 'sync-refused') {
+      if (answer.reason === 'old-life') this.refuse(answer.boot)
+      else if (answer.reason === 'other-cluster') this.meetForeign(answer.cluster, to)
+      else if (answer.reason === 'itself') {
+        this.syncing.wasItself(to)
+        if (!this.joined && !this.syncing.hasSeeds) this.withoutSeeds()
+      }
+      return
+    }
+    if (this.cluster === undefined) {
+      this.cluster = answer.cluster
+      this.emit({ kind: 'cluster', cluster: answer.cluster })
+    }
+    if (answer.cluster.id !== this.cluster.id) return this.meetForeign(answer.cluster, to)
+    if (this.admits(answer)) this.merge(answer)
+  }
+
+  syncFailed(to: Endpoint, now: number): void {
+    this.arrive(now)
+    this.syncing.failed(to)
+  }
+
+  private merge({ from, updates, hints }: SyncState): void {
+    for (const update of updates) this.membership.learn(update, from)
+    for (const hint of hints) this.learnHint(hint)
+    this.hasJoined()
+  }
+
+  // For the parts.
+
+  send(to: Endpoint, node: NodeId | undefined, body: PacketBody): void {
+    const { cluster, table, gossip } = this
+    if (cluster === undefined) return
+    const { self } = table
+    const { updates, hints } = gossip.load(body, table.liveCount, this.firstNews(node))
+    const { boot, nonce } = self
+    const packet: Packet = { cluster, from: self.node, boot, nonce, body, updates, hints }
+    this.packets.push({ to, packet })
+  }
+
+  /** Whoever is thought ill of must hear it, to contradict; and of a farewell everyone. */
+  private firstNews(node: NodeId | undefined): Update | undefined {
+    const { self } = this.table
+    if (self.state === 'left') return { member: self, suspectedBy: [] }
+    const known = node === undefined ? undefined : this.table.get(node)
+    if (known === undefined) return undefined
+    const { member, suspectedBy } = known
+    return member.state === 'suspect' || member.state === 'dead'
+      ? { member, suspectedBy }
+      : undefined
+  }
+
+  sync(to: Endpoint, request: SyncRequest): void {
+    this.syncs.push({ to, request })
+  }
+
+  emit(event: SwimEvent): void {
+    this.events.push(event)
+  }
+
+  below(below: number): number {
+    return Math.floor(this.options.chance() * below)
+  }
+
+  take(): Effects {
+    const { packets, syncs, events } = this
+    this.packets = []
+    this.syncs = []
+    this.events = []
+    return { packets, syncs, events }
+  }
+}

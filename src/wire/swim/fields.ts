@@ -1,0 +1,158 @@
+// The parts that packets and syncs are made of. Reading throws Truncated for anything that was not written by the functions
+// beside it: never another error, and never more memory than the bytes can account for.
+//
+//   id       16 bytes                       name      u8 length (at most 64), UTF-8
+//   state    u8: 0 alive, 1 suspect,        endpoint  u8 length (at most 253), UTF-8 host │ u16 port
+//            2 dead, 3 left
+//
+//   cluster  id │ u64 founded
+//   life     u32 boot │ u32 nonce
+//   update   id node │ life │ u64 incarnation │ state │ profile │ u8 count (at most 3, 0 unless suspect), ids of suspecters
+//   profile  name │ endpoint cluster │ endpoint client │ name host label │ name rack label │ u64 capacity │ u64 load
+//   hint     u32 shard │ u64 term │ id leader
+
+import { fromHex, fromUtf8, toHex, utf8 } from '../../base/bytes.ts'
+import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import { clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import {
+  type ClusterIdentity,
+  type Endpoint,
+  HOST_BYTES_MAX,
+  type Life,
+  type MemberState,
+  NAME_BYTES_MAX,
+  type Profile,
+  SHARDS_MAX,
+  type ShardHint,
+  SUSPECTERS_MAX,
+  type Update,
+} from '../../model/swim.ts'
+
+const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left']
+
+const ID_BYTES = 16
+export const CLUSTER_BYTES: number = ID_BYTES + 8
+export const LIFE_BYTES = 8
+export const HINT_BYTES: number = 4 + 8 + ID_BYTES
+/** With empty texts. */
+const PROFILE_BYTES_MIN = 1 + 3 + 3 + 1 + 1 + 8 + 8
+export const UPDATE_BYTES_MIN: number = ID_BYTES + LIFE_BYTES + 8 + 1 + PROFILE_BYTES_MIN + 1
+
+export function updateBytes({ member, suspectedBy }: Update): number {
+  const { name, cluster, client, hostLabel, rackLabel } = member.profile
+  let texts = 0
+  for (const text of [name, cluster.host, client.host, hostLabel, rackLabel]) {
+    texts += utf8(text).length
+  }
+  return UPDATE_BYTES_MIN + texts + ID_BYTES * suspectedBy.length
+}
+
+export function endpointBytes({ host }: Endpoint): number {
+  return 3 + utf8(host).length
+}
+
+/** A whole number from 0 to 2^53 - 1. */
+function readWhole(r: ByteReader): number {
+  const value = r.i64()
+  if (value < 0) throw new Truncated(`${value} is negative`)
+  return value
+}
+
+function writeText(w: ByteWriter, text: string, most: number): void {
+  const bytes = utf8(text)
+  if (bytes.length > most) throw new RangeError(`${text} is longer than ${most} bytes`)
+  w.u8(bytes.length).raw(bytes)
+}
+function readText(r: ByteReader, most: number): string {
+  const length = r.u8()
+  if (length > most) throw new Truncated(`a text of ${length} bytes, of at most ${most}`)
+  const bytes = r.raw(length)
+  try {
+    return fromUtf8(bytes)
+  } catch (cause) {
+    throw new Truncated('a text is not UTF-8', { cause })
+  }
+}
+
+export function writeNode(w: ByteWriter, id: NodeId): void {
+  w.raw(fromHex(id))
+}
+export function readNode(r: ByteReader): NodeId {
+  return nodeId(toHex(r.raw(ID_BYTES)))
+}
+
+export function writeCluster(w: ByteWriter, { id, foundedMs }: ClusterIdentity): void {
+  w.raw(fromHex(id)).i64(foundedMs)
+}
+export function readCluster(r: ByteReader): ClusterIdentity {
+  return { id: clusterId(toHex(r.raw(ID_BYTES))), foundedMs: readWhole(r) }
+}
+
+export function writeLife(w: ByteWriter, { boot, nonce }: Life): void {
+  w.u32(boot).u32(nonce)
+}
+export function readLife(r: ByteReader): Life {
+  return { boot: r.u32(), nonce: r.u32() }
+}
+
+export function writeEndpoint(w: ByteWriter, { host, port }: Endpoint): void {
+  writeText(w, host, HOST_BYTES_MAX)
+  w.u16(port)
+}
+export function readEndpoint(r: ByteReader): Endpoint {
+  return { host: readText(r, HOST_BYTES_MAX), port: r.u16() }
+}
+
+function writeProfile(w: ByteWriter, profile: Profile): void {
+  writeText(w, profile.name, NAME_BYTES_MAX)
+  writeEndpoint(w, profile.cluster)
+  writeEndpoint(w, profile.client)
+  writeText(w, profile.hostLabel, NAME_BYTES_MAX)
+  writeText(w, profile.rackLabel, NAME_BYTES_MAX)
+  w.i64(profile.capacityBytes).i64(profile.loadBytes)
+}
+function readProfile(r: ByteReader): Profile {
+  return {
+    name: readText(r, NAME_BYTES_MAX),
+    cluster: readEndpoint(r),
+    client: readEndpoint(r),
+    hostLabel: readText(r, NAME_BYTES_MAX),
+    rackLabel: readText(r, NAME_BYTES_MAX),
+    capacityBytes: readWhole(r),
+    loadBytes: readWhole(r),
+  }
+}
+
+export function writeUpdate(w: ByteWriter, { member, suspectedBy }: Update): void {
+  writeNode(w, member.node)
+  writeLife(w, member)
+  w.i64(member.incarnation).u8(STATES.indexOf(member.state))
+  writeProfile(w, member.profile)
+  w.u8(suspectedBy.length)
+  for (const node of suspectedBy) writeNode(w, node)
+}
+export function readUpdate(r: ByteReader): Update {
+  const node = readNode(r)
+  const life = readLife(r)
+  const incarnation = readWhole(r)
+  const code = r.u8()
+  const state = STATES[code]
+  if (state === undefined) throw new Truncated(`state ${code} of a member`)
+  const profile = readProfile(r)
+  const count = r.u8()
+  if (count > (state === 'suspect' ? SUSPECTERS_MAX : 0)) {
+    throw new Truncated(`${count} suspecters of a member that is ${state}`)
+  }
+  const suspectedBy = Array.from({ length: count }, () => readNode(r))
+  return { member: { node, ...life, incarnation, state, profile }, suspectedBy }
+}
+
+export function writeHint(w: ByteWriter, { shard, term, leader }: ShardHint): void {
+  w.u32(shard).i64(term)
+  writeNode(w, leader)
+}
+export function readHint(r: ByteReader): ShardHint {
+  const shard = r.u32()
+  if (shard >= SHARDS_MAX) throw new Truncated(`shard ${shard}, of at most ${SHARDS_MAX}`)
+  return { shard, term: readWhole(r), leader: readNode(r) }
+}

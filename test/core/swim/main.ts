@@ -1,0 +1,27 @@
+// node build/test/core/swim/main.js --seed S --count N: one cluster after another; tells the story of the first that
+// violates something and exits 1.
+
+import { parseArgs } from 'node:util'
+import { runSwim } from './run.ts'
+
+const { values } = parseArgs({
+  options: { seed: { type: 'string' }, count: { type: 'string' }, lines: { type: 'string' } },
+})
+const first = Number(values.seed ?? 1)
+const count = Number(values.count ?? 1)
+const lines = Number(values.lines ?? 60)
+let [suspicions, deaths, most] = [0, 0, 0]
+for (let seed = first; seed < first + count; seed++) {
+  const run = runSwim(seed)
+  if (run.violations.length > 0) {
+    console.log(`seed ${seed}: ${run.violations[0]}`)
+    console.log(run.story.slice(-lines).join('\n'))
+    process.exit(1)
+  }
+  suspicions += run.suspicions
+  deaths += run.deaths
+  most = Math.max(most, run.packetsPerSecond)
+}
+console.log(
+  `${count} seeds from ${first}: ${suspicions} suspicions, ${deaths} deaths seen, at most ${most.toFixed(1)} packets per second`,
+)

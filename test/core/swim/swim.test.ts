@@ -1,0 +1,22 @@
+// Whole clusters in virtual time: see cluster.ts and run.ts.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runSwim } from './run.ts'
+
+const SEEDS = 48
+
+test('no ghost, nobody wronged, nobody missed; and when the trouble ends all know who is there', () => {
+  let [suspicions, deaths] = [0, 0]
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const run = runSwim(seed)
+    assert.deepEqual(run.violations, [], `node build/test/core/swim/main.js --seed ${seed}`)
+    suspicions += run.suspicions
+    deaths += run.deaths
+  }
+  assert.ok(suspicions > SEEDS * 20 && deaths > SEEDS * 10)
+})
+
+test('one seed gives one story', () => {
+  assert.deepEqual(runSwim(24), runSwim(24))
+})
