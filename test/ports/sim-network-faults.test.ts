@@ -30,6 +30,19 @@ test('what is under way when the cut comes is lost and sent again', async () => 
   assert.deepEqual(far.bytes, [1])
 })
 
+test('what was under way when lost bytes are sent again comes behind them', async () => {
+  const { network, near, far, pass } = await pair({ latencyMs: [10, 10] })
+  network.cut('a', 'b')
+  near.send(1)
+  await pass(20)
+  network.heal('a', 'b')
+  // Sent again 200 ms after it was found lost, which is in five.
+  await pass(185)
+  near.send(2)
+  await pass(500)
+  assert.deepEqual(far.bytes, [1, 2])
+})
+
 test('a cut that lasts breaks the connection at the end that has something to say', async () => {
   const { network, near, far, pass } = await pair({ streamTimeoutMs: 8000 })
   network.cut('a', 'b')

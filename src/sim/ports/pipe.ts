@@ -3,7 +3,8 @@
 //
 //   send ──link passes──> delivered ──way back passes──> acknowledged
 //     │                       └──way back is cut──> unacknowledged ─┐
-//     └──link is cut, chunk lost──> lost, and all behind it ────────┴──> again after 200 ms, 400 ms, ... 3 s
+//     │                       └──something before it is missing──> kept until that has come
+//     └──link is cut, chunk lost──> lost ───────────────────────────┴──> again after 200 ms, 400 ms, ... 3 s
 //                                                                          └──nothing for the time-out──> given up
 //
 // So a cut stalls a connection, healing it sends everything on, and only a long cut breaks it; an idle connection notices
@@ -17,6 +18,7 @@ const RETRY_MS = 200
 const RETRY_MS_MAX = 3000
 
 interface Parcel {
+  readonly order: number
   readonly bytes: number
   readonly deliver: () => void
 }
@@ -36,6 +38,11 @@ export class Pipe {
   /** Nothing that is sent later arrives before this. */
   private lastArrival = 0
   private lost: Parcel[] = []
+  private sent = 0
+  /** The order of the one that is to be delivered next. */
+  private due = 0
+  /** What came before its turn, by order. */
+  private readonly early = new Map<number, Parcel>()
   /** Window that the receiver gave back and the sender has not heard of. */
   private withheld: (() => void)[] = []
   private stalledSince: number | undefined
@@ -48,10 +55,14 @@ export class Pipe {
   }
 
   send(bytes: number, deliver: () => void): void {
+    this.leave({ order: this.sent++, bytes, deliver })
+  }
+
+  private leave(parcel: Parcel): void {
     const { clock, there } = this.options
     const left = this.passes()
-    this.lastArrival = Math.max(this.lastArrival, clock.monotonic() + there.delay(bytes))
-    clock.after(this.lastArrival - clock.monotonic(), () => this.arrive({ bytes, deliver }, left))
+    this.lastArrival = Math.max(this.lastArrival, clock.monotonic() + there.delay(parcel.bytes))
+    clock.after(this.lastArrival - clock.monotonic(), () => this.arrive(parcel, left))
   }
 
   /** The receiver has room again; `tell` runs when the sender hears of it. */
@@ -73,6 +84,7 @@ export class Pipe {
   drop(): void {
     this.state = 'dropped'
     this.lost = []
+    this.early.clear()
     this.withheld = []
     this.timer?.cancel()
   }
@@ -83,15 +95,28 @@ export class Pipe {
 
   private arrive(parcel: Parcel, left: boolean): void {
     if (this.state === 'dropped') return
-    const { there, back } = this.options
-    if (!left || this.lost.length > 0 || !this.passes() || there.losesChunk()) {
+    const { back, there } = this.options
+    if (!left || !this.passes() || there.losesChunk()) {
       this.lost.push(parcel)
       this.stall()
       return
     }
-    parcel.deliver()
+    // What was lost is sent again behind what was under way: that comes first then.
+    this.early.set(parcel.order, parcel)
+    if (parcel.order !== this.due) return
+    this.deliver()
     if (!back.passes) this.stall()
-    else if (this.stalledSince !== undefined) this.recovered()
+    else if (this.lost.length === 0) this.recovered()
+    else this.stalledSince = this.options.clock.monotonic()
+  }
+
+  private deliver(): void {
+    for (;;) {
+      const next = this.early.get(this.due)
+      if (next === undefined) return
+      this.early.delete(this.due++)
+      next.deliver()
+    }
   }
 
   private stall(): void {
@@ -117,13 +142,14 @@ export class Pipe {
     if (this.passes()) {
       const again = this.lost
       this.lost = []
-      for (const { bytes, deliver } of again) this.send(bytes, deliver)
+      for (const parcel of again) this.leave(parcel)
       if (back.passes && again.length === 0) this.recovered()
     }
     if (this.stalledSince !== undefined) this.stall()
   }
 
   private recovered(): void {
+    if (this.stalledSince === undefined) return
     this.stalledSince = undefined
     this.retryMs = RETRY_MS
     this.timer?.cancel()
