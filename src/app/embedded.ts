@@ -16,6 +16,7 @@ const TEST_CONFIG: Readonly<Record<string, unknown>> = {
   wal_file_bytes: '4MiB',
   reserve_bytes: '1MiB',
   drain_timeout_ms: 1000,
+  metadata_shards: 8,
 }
 
 /**

@@ -27,6 +27,8 @@ export interface LocalServerOptions {
 
 /** Journal files are small: metadata is, and a snapshot frees them. */
 const JOURNAL_FILE_BYTES = 8 * 1024 * 1024
+/** Beats are frames of all shards together, so they cost little; a leader that dies is replaced within two seconds. */
+const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 8000 }
 
 /** Rejects as startServer does. */
 export function startLocalServer(options: LocalServerOptions): Promise<RunningBroker> {
@@ -64,6 +66,8 @@ export function settingsOf(config: ResolvedConfig): ServerSettings {
     defaultPolicy: (replicationFactor) => defaultPolicy(config, replicationFactor),
 
     journalFileBytes: JOURNAL_FILE_BYTES,
+    metadataShards: config.metadataShards,
+    metadataTiming: METADATA_TIMING,
     walFileBytes: config.walFileBytes,
     walFilesMax: config.walFilesMax,
     cacheBytes: config.cacheBytes,

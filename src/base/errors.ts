@@ -109,6 +109,12 @@ export const ERRORS = {
     meaning: 'a range cannot be split or merged so',
     hint: 'only ranges of a topic in mode auto change: at a partition inside one, or two neighbours into one',
   },
+  METADATA_UNAVAILABLE: {
+    number: 29,
+    retriable: true,
+    meaning: 'the brokers that keep a part of the metadata cannot be reached, or too few of them',
+    hint: 'see that most of the brokers run and reach one another, then try again',
+  },
   // Writing.
   BATCH_TOO_LARGE: {
     number: 40,

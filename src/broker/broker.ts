@@ -11,6 +11,7 @@ import type { TopicId } from '../model/ids.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import { describeCluster } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
+import type { TopicRef } from './metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
 import { HeldBudget, Holding } from './range/held.ts'
@@ -19,7 +20,7 @@ import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './
 import type { ProduceSink } from './sinks.ts'
 import { TopicRegistry } from './topics/registry.ts'
 import { TopicRuntime } from './topics/runtime.ts'
-import { type TopicRef, TopicService } from './topics/service.ts'
+import { TopicService } from './topics/service.ts'
 import { Upkeep } from './upkeep.ts'
 
 export class Broker {

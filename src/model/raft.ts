@@ -143,5 +143,7 @@ export const REFUSALS = [
   'leadership-is-leaving',
   /** So many bytes wait to be committed already. */
   'too-much-under-way',
+  /** The leader's disk has no space for it. */
+  'storage-full',
 ] as const
 export type Refusal = (typeof REFUSALS)[number]

@@ -6,7 +6,7 @@
 //
 // Every step can be broken off and done again: what was done is whole to the next look, what was not is still marked.
 
-import { openJournaledLog, stateOf } from '../broker/metadata/journaled-log.ts'
+import { journaledState } from '../broker/shards/journaled.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
 import { freshState, segmentFacts } from '../broker/topics/facts.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -58,13 +58,13 @@ export async function repairDataDir(options: RepairOptions): Promise<boolean> {
 }
 
 async function look(disk: Disk): Promise<DirSurvey> {
-  const state = stateOf(await readJournal(disk))
+  const state = journaledState(await readJournal(disk))
   return surveyDir(disk, WAL_DIR, catalogOf(state), segmentFacts(state))
 }
 
 async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
   const { ports, settings } = options
-  const { disk, log } = ports
+  const { disk } = ports
   let failure: Error | undefined
   const failed = (error: Error): void => {
     failure ??= error
@@ -72,11 +72,11 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
   const { identity } = dataDir
   const fileBytes = settings.journalFileBytes
   const journal = await openJournal({ ...ports, fileBytes, identity, onFailed: failed })
-  const metadata = openJournaledLog({ journal, log, onFailed: failed })
   try {
+    const state = journaledState(journal.recovered)
     if (await unreadableDamage(disk)) await forgetDamage(disk)
-    const catalog = catalogOf(metadata.state)
-    const facts = segmentFacts(metadata.state)
+    const catalog = catalogOf(state)
+    const facts = segmentFacts(state)
     const { states } = await surveyDir(disk, WAL_DIR, catalog, facts)
     const listener = { roomAgain: () => undefined, failed }
     const store = await openLogStore({
@@ -103,6 +103,6 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
     }
     await forgetDamage(disk)
   } finally {
-    await metadata.close()
+    await journal.close()
   }
 }

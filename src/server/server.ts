@@ -8,13 +8,12 @@
 // The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready.
 
 import { Broker } from '../broker/broker.ts'
-import { openJournaledLog } from '../broker/metadata/journaled-log.ts'
+import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
 import { serveAdmin } from '../doors/admin/admin.ts'
 import { NativeDoor } from '../doors/native/door.ts'
-import type { Log } from '../ports/log.ts'
 import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
@@ -75,6 +74,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     displayName: settings.displayName,
     journalDir: JOURNAL_DIR,
     walDir: WAL_DIR,
+    cluster: { clusterId: undefined, metadataShards: settings.metadataShards },
   })
   opened.add(() => dataDir.close())
 
@@ -97,8 +97,11 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     identity: dataDir.identity,
     onFailed,
   })
-  const metadata = await openMetadata(journal, log, settings.journalFileBytes / 2, onFailed)
+  const metadata = await openMetadata(options, dataDir, journal, onFailed)
   opened.add(() => metadata.close())
+  notReady = 'the metadata is not up to date yet: too few brokers answer'
+  await metadata.allFresh()
+  notReady = 'the broker is starting'
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
     roomAgain: () => broker?.roomAgain(),
@@ -150,15 +153,31 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   }
 }
 
+/** Entries that stay in memory behind a snapshot, of each shard. */
+const ENTRIES_KEPT = 256
+
 /** The metadata log closes its journal, once there is one. */
 async function openMetadata(
+  { ports, settings }: ServerOptions,
+  dataDir: DataDir,
   journal: Journal,
-  log: Log,
-  snapshotBytes: number,
   onFailed: (error: Error) => void,
-): Promise<MetadataLog> {
+): Promise<ShardedLog> {
+  const { nodeId, founder, metadataShards } = dataDir
   try {
-    return openJournaledLog({ journal, log, onFailed, snapshotBytes })
+    return openShardedLog({
+      ports,
+      journal,
+      nodeId,
+      founder,
+      shards: metadataShards,
+      ...settings.metadataTiming,
+      snapshotBytesLeast: settings.journalFileBytes / 16,
+      entriesKept: ENTRIES_KEPT,
+      send: () => {},
+      others: () => [],
+      onFailed,
+    })
   } catch (error) {
     await journal.close()
     throw error

@@ -1,6 +1,7 @@
 // What a whole broker stands on, what it is told, and what its owner gets back.
 
 import type { BrokerOptions } from '../broker/options.ts'
+import type { ShardTiming } from '../broker/shards/types.ts'
 import type { NativeDoorSettings } from '../doors/native/settings.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Compute } from '../ports/compute.ts'
@@ -43,6 +44,9 @@ export interface ServerSettings
   readonly drainTimeoutMs: number
   /** A file of the metadata journal; when one is full a snapshot frees those before it. */
   readonly journalFileBytes: number
+  /** A power of two; counts when this broker founds its cluster. */
+  readonly metadataShards: number
+  readonly metadataTiming: ShardTiming
 }
 
 export interface BrokerHooks {

@@ -30,6 +30,8 @@ const SETTINGS: ServerSettings = {
   producerIdExpiryMs: 24 * HOUR_MS,
   drainTimeoutMs: 1000,
   journalFileBytes: 128 * 1024,
+  metadataShards: 4,
+  metadataTiming: { electionTimeoutMs: 10_000, heartbeatMs: 5000, timeoutMs: 20_000 },
   walFileBytes: 64 * 1024,
   walFilesMax: 3,
   cacheBytes: 1024 * 1024,

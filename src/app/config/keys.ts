@@ -98,6 +98,17 @@ export const KEYS = {
     raising: 'spreads shards more evenly; the ring takes more memory and is slower to rebuild',
     lowering: 'makes the ring smaller and the spread less even',
   },
+  metadata_shards: {
+    kind: 'integer',
+    default: '256',
+    least: 1,
+    most: 65_536,
+    section: 'Cluster',
+    what: 'Parts that the metadata is divided into, each kept by a few brokers. A power of two. It counts when a cluster is founded and never changes.',
+    raising:
+      'lets more brokers share the work on metadata; each part takes memory and a little processor',
+    lowering: 'makes brokers lighter; metadata spreads over fewer of them',
+  },
   default_partitions: {
     kind: 'integer',
     default: '64',

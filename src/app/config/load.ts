@@ -9,6 +9,7 @@ import { parse as parseYaml } from 'yaml'
 import { EastGuardError } from '../../base/errors.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
+import { isShardCount } from '../../model/shards.ts'
 import {
   CONFIG_KEYS,
   type ConfigKey,
@@ -249,6 +250,9 @@ function relationFaults(config: ResolvedConfig): string[] {
     faults.push(
       `connection_bytes_max is ${config.connectionBytesMax}: at least max_frame_bytes, ${config.maxFrameBytes}, is needed`,
     )
+  }
+  if (!isShardCount(config.metadataShards)) {
+    faults.push(`metadata_shards is ${config.metadataShards}: it must be a power of two`)
   }
   if (config.clientPort !== 0 && config.clientPort === config.httpPort) {
     faults.push(`client_port and http_port are both ${config.clientPort}`)

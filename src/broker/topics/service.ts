@@ -1,14 +1,14 @@
 // Topics as clients manage them: every change is one command to the metadata log, and what this broker runs follows from
 // what was applied, never from what was asked. So a crash between the two heals at the next start.
 
-import { toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { PolicyChanges, Refusal } from '../../core/metadata/commands.ts'
 import type { Placement, Topic } from '../../core/metadata/types.ts'
-import type { TopicId } from '../../model/ids.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
+import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../model/shards.ts'
 import { checkTopicName } from '../../model/topic-name.ts'
+import type { TopicRef } from '../metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from '../options.ts'
 
 export interface CreateTopicRequest {
@@ -24,11 +24,6 @@ export interface CreatedTopic {
   readonly topic: Topic
   readonly existing: boolean
 }
-
-/** A topic by name, or by id. */
-export type TopicRef =
-  | { readonly name: string; readonly topicId?: undefined }
-  | { readonly topicId: TopicId; readonly name?: undefined }
 
 /** Producer ids given to one asker at a time. */
 const PRODUCER_IDS_BLOCK = 1000
@@ -57,7 +52,7 @@ export class TopicService {
     const result = await this.parts.metadata.propose({
       kind: 'CreateTopic',
       name: request.name,
-      topicId: toHex(this.parts.ports.random.bytes(16)) as TopicId,
+      topicId: newTopicId(request.name, this.parts.ports.random.bytes(TOPIC_ID_RANDOM_BYTES)),
       policy,
       placement: Array.from({ length: policy.ranges }, () => this.placement()),
       creationToken: request.creationToken,
@@ -111,14 +106,14 @@ export class TopicService {
   }
 
   async delete(ref: TopicRef): Promise<Topic> {
-    const { topicId } = this.find(ref)
+    const { topicId } = await this.findFresh(ref)
     const result = await this.parts.metadata.propose({ kind: 'DeleteTopic', topicId })
     if (!result.ok) throw refused(result)
     return result.answer.topic
   }
 
   async alter(ref: TopicRef, changes: PolicyChanges): Promise<Topic> {
-    const topic = this.find(ref)
+    const topic = await this.findFresh(ref)
     if (changes.replicationFactor !== undefined && changes.replicationFactor > this.alive) {
       throw this.notEnough(changes.replicationFactor)
     }
@@ -133,7 +128,7 @@ export class TopicService {
   }
 
   async addPartitions(ref: TopicRef, partitions: number): Promise<Topic> {
-    const { topicId } = this.find(ref)
+    const { topicId } = await this.findFresh(ref)
     this.checkSpace()
     const result = await this.parts.metadata.propose({
       kind: 'AddPartitions',
@@ -152,6 +147,13 @@ export class TopicService {
     throw new EastGuardError('STORAGE_FULL', 'the disk of the broker is full')
   }
 
+  /** As it is after all that anybody was answered. Rejects with UNKNOWN_TOPIC or METADATA_UNAVAILABLE. */
+  async findFresh(ref: TopicRef): Promise<Topic> {
+    await this.parts.metadata.fresh(ref)
+    return this.find(ref)
+  }
+
+  /** As far as this broker knows. Throws UNKNOWN_TOPIC. */
   find(ref: TopicRef): Topic {
     const { state } = this.parts.metadata
     const topic =

@@ -1,4 +1,4 @@
-// The machine's state as bytes: what a checkpoint stores, and later what Raft sends to a member that is far behind.
+// The machine's state as bytes: what a checkpoint stores, and what Raft sends to a member that is far behind.
 //
 //   u16 version (1), i64 applied index, i64 next producer id, u32 topics, then each topic:
 //     16B id, text name, policy, i64 created at, i64 version, u32 next range, text creation token,

@@ -96,6 +96,11 @@ export class Raft implements LeadingHost {
     return this.options.id
   }
 
+  /** How far the state machine was given entries. */
+  get appliedIndex(): number {
+    return this.applied
+  }
+
   get members(): Members {
     return this.log.members
   }

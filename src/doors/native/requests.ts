@@ -65,8 +65,8 @@ const HANDLERS: ReadonlyMap<number, Handler> = new Map([
     const topic = await broker.topics.addPartitions({ name }, partitions)
     return { partitions: topic.policy.partitions }
   }),
-  handler(describeTopics, (broker, { names, brief = false }) => ({
-    topics: names.map((name) => describe(broker, name, brief)),
+  handler(describeTopics, async (broker, { names, brief = false }) => ({
+    topics: await Promise.all(names.map((name) => describe(broker, name, brief))),
   })),
   handler(listTopics, (broker, { after, limit }) => list(broker, after, limit)),
   handler(describeCluster, (broker) => broker.describeCluster()),
@@ -84,9 +84,9 @@ export function handlerOf(operation: number): Handler | undefined {
   return HANDLERS.get(operation)
 }
 
-function describe(broker: Broker, name: string, brief: boolean): TopicDescription {
+async function describe(broker: Broker, name: string, brief: boolean): Promise<TopicDescription> {
   try {
-    return { topic: broker.topics.find({ name }), brief }
+    return { topic: await broker.topics.findFresh({ name }), brief }
   } catch (error) {
     const { code, message } = toEastGuardError(error)
     return { error: code, message, name }

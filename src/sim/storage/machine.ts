@@ -266,6 +266,8 @@ function settingsOf({ settings }: StoragePlan): ServerSettings {
     retentionCheckMs: 1000,
     producerIdExpiryMs: 7 * 24 * 3600 * 1000,
     drainTimeoutMs: 200,
+    metadataShards: 4,
+    metadataTiming: { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 8000 },
     reserveBytes: 256 * 1024,
     ...DOOR_SETTINGS,
   }

@@ -34,7 +34,7 @@ import { NODE_FILE, type NodeRecord, readNodeFile, writeNodeFile } from './node-
 const LOCK_FILE = 'lock'
 const ID_BYTES = 16
 
-export interface DataDirOptions {
+interface ExistingOptions {
   readonly disk: Disk
   readonly random: Random
   readonly displayName: string
@@ -43,9 +43,22 @@ export interface DataDirOptions {
   readonly walDir: string
 }
 
+export interface DataDirOptions extends ExistingOptions {
+  /** What a new directory becomes part of. */
+  readonly cluster: {
+    /** Undefined: of a cluster that it founds. */
+    readonly clusterId: ClusterId | undefined
+    readonly metadataShards: number
+  }
+}
+
 export interface DataDir {
   readonly nodeId: NodeId
   readonly clusterId: ClusterId
+  /** It founded its cluster. */
+  readonly founder: boolean
+  /** Of its cluster. */
+  readonly metadataShards: number
   /** Of this start. */
   readonly bootCount: number
   /** Nothing was here before this start. */
@@ -63,7 +76,7 @@ export interface DataDir {
  * lock file.
  */
 export async function openDataDir(options: DataDirOptions): Promise<DataDir> {
-  return openLocked(options, await takeLock(options.disk))
+  return openLocked(options, await takeLock(options.disk), () => newRecord(options))
 }
 
 /** A data directory that is only looked at; nobody else may use it meanwhile. */
@@ -74,7 +87,7 @@ export interface LockedDataDir {
 }
 
 /** Rejects as openDataDir does, and with DATA_DIR_UNUSABLE when there is none. Nothing is changed but the lock file. */
-export async function lockDataDir(options: DataDirOptions): Promise<LockedDataDir> {
+export async function lockDataDir(options: ExistingOptions): Promise<LockedDataDir> {
   const { disk } = options
   await readExisting(disk)
   const lock = await takeLock(disk)
@@ -84,7 +97,7 @@ export async function lockDataDir(options: DataDirOptions): Promise<LockedDataDi
     await lock.release()
     throw explained(error)
   }
-  return { open: () => openLocked(options, lock), close: () => lock.release() }
+  return { open: () => openLocked(options, lock, missing), close: () => lock.release() }
 }
 
 async function readExisting(disk: Disk): Promise<NodeRecord> {
@@ -92,14 +105,22 @@ async function readExisting(disk: Disk): Promise<NodeRecord> {
     throw explained(error)
   })
   if (found !== undefined) return found
+  return missing()
+}
+
+function missing(): never {
   throw new EastGuardError('DATA_DIR_UNUSABLE', `there is no ${NODE_FILE}: is it a data directory?`)
 }
 
-async function openLocked(options: DataDirOptions, lock: DiskLock): Promise<DataDir> {
+async function openLocked(
+  options: ExistingOptions,
+  lock: DiskLock,
+  create: () => NodeRecord,
+): Promise<DataDir> {
   const { disk } = options
   try {
     const found = await readNodeFile(disk)
-    const record = found ?? newRecord(options)
+    const record = found ?? create()
     await checkParts(options, record, found !== undefined)
     const { displayName } = options
     const bootCount = record.starting + 1
@@ -139,18 +160,20 @@ function explained(error: unknown): unknown {
   return new EastGuardError('DATA_DIR_UNUSABLE', message, { cause: error })
 }
 
-function newRecord({ random, displayName }: DataDirOptions): NodeRecord {
+function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord {
   return {
-    clusterId: clusterId(toHex(random.bytes(ID_BYTES))),
+    clusterId: cluster.clusterId ?? clusterId(toHex(random.bytes(ID_BYTES))),
     nodeId: nodeId(toHex(random.bytes(ID_BYTES))),
     displayName,
+    founder: cluster.clusterId === undefined,
+    metadataShards: cluster.metadataShards,
     boots: 0,
     starting: 0,
   }
 }
 
 async function checkParts(
-  options: DataDirOptions,
+  options: ExistingOptions,
   record: NodeRecord,
   exists: boolean,
 ): Promise<void> {
@@ -193,6 +216,8 @@ function opened(disk: Disk, lock: DiskLock, record: NodeRecord, fresh: boolean):
   return {
     nodeId: record.nodeId,
     clusterId: record.clusterId,
+    founder: record.founder,
+    metadataShards: record.metadataShards,
     bootCount,
     fresh,
     identity: { nodeIdBytes: fromHex(record.nodeId), bootCount },

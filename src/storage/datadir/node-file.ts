@@ -1,7 +1,7 @@
 // node.json: who this data directory is. Text, so that people can read it; a checksum, so that nobody's slip of the pen
 // becomes an identity.
 //
-//   { "format": 1, "clusterId": "...", "nodeId": "...", "displayName": "...",
+//   { "format": 2, "clusterId": "...", "nodeId": "...", "displayName": "...", "founder": true, "metadataShards": 256,
 //     "boots": 6, "starting": 7, "checksum": "1f2e3d4c" }
 //
 // `boots` is the newest start that has told all three places its number, `starting` the newest that has begun to
@@ -15,12 +15,16 @@ import type { Disk } from '../../ports/disk.ts'
 import { readIfThere, replaceFile } from '../checked-file.ts'
 
 export const NODE_FILE = 'node.json'
-const FORMAT = 1
+const FORMAT = 2
 
 export interface NodeRecord {
   readonly clusterId: ClusterId
   readonly nodeId: NodeId
   readonly displayName: string
+  /** It founded its cluster, and so is the first member of every metadata shard. */
+  readonly founder: boolean
+  /** Of its cluster, for ever. */
+  readonly metadataShards: number
   readonly boots: number
   readonly starting: number
 }
@@ -54,6 +58,12 @@ function decode(bytes: Uint8Array): NodeRecord {
     const message = `${NODE_FILE} has format ${content['format']}, this version knows ${FORMAT}`
     throw new EastGuardError('DATA_DIR_NEWER', message)
   }
+  if (typeof content['format'] === 'number' && content['format'] < FORMAT) {
+    const message = `${NODE_FILE} has format ${content['format']}, this version reads ${FORMAT} only`
+    throw new EastGuardError('DATA_DIR_UNUSABLE', message, {
+      hint: 'begin with an empty directory',
+    })
+  }
   if (content['format'] !== FORMAT || checksum !== checksumOf(content)) {
     throw unusable('its checksum does not match')
   }
@@ -63,6 +73,8 @@ function decode(bytes: Uint8Array): NodeRecord {
     clusterId: clusterId(record.clusterId),
     nodeId: nodeId(record.nodeId),
     displayName: record.displayName,
+    founder: record.founder,
+    metadataShards: record.metadataShards,
     boots: record.boots,
     starting: record.starting,
   }

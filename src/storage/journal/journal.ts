@@ -73,6 +73,10 @@ export interface Journal {
   saveSnapshot(shard: number, state: Uint8Array, position: number): Promise<void>
   /** Of records that no snapshot covers. */
   bytesSinceSnapshot(shard: number): number
+  /** What the next record's position will be. */
+  readonly nextPosition: number
+  /** The shard whose records the oldest file is kept for: its snapshot frees the most. Undefined: none is. */
+  readonly holdsBack: number | undefined
   /** Whether so many bytes more can be made durable. */
   hasRoom(bytes: number): boolean
   readonly filesInUse: number
@@ -82,6 +86,8 @@ export interface Journal {
 interface Shard {
   /** Records at and above it are not in a snapshot. */
   covered: number
+  /** No such record lies below it. */
+  first: number
   /** The newest record's position. */
   last: number
   bytes: number
@@ -245,7 +251,7 @@ class LoggedJournal implements Journal {
     this.disk = disk
     this.log = log
     for (const [number, { position }] of snapshots) {
-      this.shards.set(number, { covered: position, last: position - 1, bytes: 0 })
+      this.shards.set(number, { covered: position, first: position, last: position - 1, bytes: 0 })
       this.next = Math.max(this.next, position)
     }
     for (const record of records) {
@@ -258,6 +264,21 @@ class LoggedJournal implements Journal {
 
   get filesInUse(): number {
     return this.log.filesInUse
+  }
+
+  get nextPosition(): number {
+    return this.next
+  }
+
+  get holdsBack(): number | undefined {
+    let oldest: number | undefined
+    let needed = this.next
+    for (const [number, { first, last, covered }] of this.shards) {
+      if (last < covered || first >= needed) continue
+      needed = first
+      oldest = number
+    }
+    return oldest
   }
 
   append(shard: number, record: Uint8Array): number {
@@ -279,6 +300,7 @@ class LoggedJournal implements Journal {
     const known = this.shards.get(shard)
     if (known === undefined) return
     known.covered = position
+    known.first = Math.max(known.first, position)
     // What came while the file was written is counted on; a little too much where it was appended before.
     known.bytes -= bytes
     this.release()
@@ -299,9 +321,11 @@ class LoggedJournal implements Journal {
   private count(number: number, position: number, bytes: number): void {
     const shard = this.shards.get(number)
     if (shard === undefined) {
-      this.shards.set(number, { covered: position, last: position, bytes })
+      this.shards.set(number, { covered: position, first: position, last: position, bytes })
       return
     }
+    // A shard that was idle does not keep what the others wrote meanwhile.
+    if (shard.last < shard.covered) shard.first = position
     shard.last = position
     shard.bytes += bytes
   }
@@ -310,7 +334,7 @@ class LoggedJournal implements Journal {
   private release(): void {
     let needed = this.next
     for (const shard of this.shards.values()) {
-      if (shard.last >= shard.covered) needed = Math.min(needed, shard.covered)
+      if (shard.last >= shard.covered) needed = Math.min(needed, shard.first)
     }
     // Carried records are older than this log, which then stays whole.
     this.log.releaseBelow(needed + this.lsnOffset)

@@ -5,12 +5,13 @@
 //              high bit set; no leading zeros. So a heartbeat of a young shard takes a dozen bytes
 //   optional   bool, then what it announces
 //   choice     u8, the place in a list of words
+//   leader     16B node │ number term
 //   part       number total │ number offset │ blob: a piece of something larger, which may not reach past its end
 
 import { assert } from '../../base/assert.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 import { readNodeId, writeId } from '../../model/id-bytes.ts'
-import type { NodeId } from '../../model/ids.ts'
+import type { ShardLeader } from './types.ts'
 
 const GROUP = 128
 
@@ -56,11 +57,14 @@ export function readChoice<T>(r: ByteReader, words: readonly T[]): T {
   return word
 }
 
-export function writeLeader(w: ByteWriter, leader: NodeId | undefined): void {
-  writeOptional(w, leader, writeId)
+export function writeLeader(w: ByteWriter, leader: ShardLeader | undefined): void {
+  writeOptional(w, leader, (_, { node, term }) => {
+    writeId(w, node)
+    writeNumber(w, term)
+  })
 }
-export function readLeader(r: ByteReader): NodeId | undefined {
-  return readOptional(r, readNodeId)
+export function readLeader(r: ByteReader): ShardLeader | undefined {
+  return readOptional(r, () => ({ node: readNodeId(r), term: readNumber(r) }))
 }
 
 /** A blob that a log will keep for long: a copy, because a view would keep the whole frame that it came in. */

@@ -2,13 +2,12 @@
 //
 //   u8 kind │ u32 shard │ then
 //   0 raft             raft.ts
-//   1 propose          number term │ text id │ blob command
-//   2 propose-answer   text id │ bool taken │ number index │ number term
-//                                           │ choice refusal │ optional leader
-//   3 read             text id
-//   4 read-answer      text id │ optional number index │ optional leader
-//   5 feed-request     number from index │ bool subscribe
-//   6 feed             optional number prev term │ entries
+//   1 propose          number term │ text proposer │ number number │ number below │ blob command
+//   2 propose-answer   number term │ number number │ optional choice refusal │ optional leader
+//   3 read             number id
+//   4 read-answer      number id │ optional number index │ optional leader
+//   5 feed-request     number from index
+//   6 feed             entries
 //   7 feed-snapshot    number index │ number term │ members │ part
 //   8 feed-end         optional leader
 //
@@ -17,7 +16,7 @@
 
 import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
 import type { NodeId } from '../../model/ids.ts'
-import { REFUSALS } from '../../model/raft.ts'
+import { REFUSALS, type Refusal } from '../../model/raft.ts'
 import { readEntries, readMembers, writeEntries, writeMembers } from './entry.ts'
 import {
   readChoice,
@@ -33,7 +32,7 @@ import {
   writePart,
 } from './fields.ts'
 import { readRaft, writeRaft } from './raft.ts'
-import type { PeerMessage, Proposed } from './types.ts'
+import type { PeerMessage } from './types.ts'
 
 const KINDS = [
   'raft',
@@ -56,26 +55,29 @@ export function writeMessage(w: ByteWriter, message: PeerMessage): void {
       return
     case 'propose':
       writeNumber(w, message.term)
-      w.text(message.id).blob(message.command)
+      w.text(message.proposer)
+      writeNumber(w, message.number)
+      writeNumber(w, message.below)
+      w.blob(message.command)
       return
     case 'propose-answer':
-      w.text(message.id)
-      writeProposed(w, message.outcome)
+      writeNumber(w, message.term)
+      writeNumber(w, message.number)
+      writeOptional(w, message.refusal, writeRefusal)
+      writeLeader(w, message.leader)
       return
     case 'read':
-      w.text(message.id)
+      writeNumber(w, message.id)
       return
     case 'read-answer':
-      w.text(message.id)
+      writeNumber(w, message.id)
       writeOptional(w, message.index, writeNumber)
       writeLeader(w, message.leader)
       return
     case 'feed-request':
       writeNumber(w, message.fromIndex)
-      w.bool(message.subscribe)
       return
     case 'feed':
-      writeOptional(w, message.prevTerm, writeNumber)
       writeEntries(w, message.entries)
       return
     case 'feed-snapshot':
@@ -97,19 +99,34 @@ export function readMessage(r: ByteReader, from: NodeId, to: NodeId): PeerMessag
     case 'raft':
       return { kind, shard, message: readRaft(r, from, to) }
     case 'propose':
-      return { kind, shard, term: readNumber(r), id: r.text(), command: readKept(r) }
+      return {
+        kind,
+        shard,
+        term: readNumber(r),
+        proposer: r.text(),
+        number: readNumber(r),
+        below: readNumber(r),
+        command: readKept(r),
+      }
     case 'propose-answer':
-      return { kind, shard, id: r.text(), outcome: readProposed(r) }
+      return {
+        kind,
+        shard,
+        term: readNumber(r),
+        number: readNumber(r),
+        refusal: readOptional(r, readRefusal),
+        leader: readLeader(r),
+      }
     case 'read':
-      return { kind, shard, id: r.text() }
+      return { kind, shard, id: readNumber(r) }
     case 'read-answer': {
-      const id = r.text()
+      const id = readNumber(r)
       return { kind, shard, id, index: readOptional(r, readNumber), leader: readLeader(r) }
     }
     case 'feed-request':
-      return { kind, shard, fromIndex: readNumber(r), subscribe: r.bool() }
+      return { kind, shard, fromIndex: readNumber(r) }
     case 'feed':
-      return { kind, shard, prevTerm: readOptional(r, readNumber), entries: readEntries(r) }
+      return { kind, shard, entries: readEntries(r) }
     case 'feed-snapshot': {
       const index = readNumber(r)
       const term = readNumber(r)
@@ -120,18 +137,9 @@ export function readMessage(r: ByteReader, from: NodeId, to: NodeId): PeerMessag
   }
 }
 
-function writeProposed(w: ByteWriter, outcome: Proposed): void {
-  w.bool(outcome.taken)
-  if (outcome.taken) {
-    writeNumber(w, outcome.index)
-    writeNumber(w, outcome.term)
-  } else {
-    writeChoice(w, REFUSALS, outcome.refusal)
-    writeLeader(w, outcome.leader)
-  }
+function writeRefusal(w: ByteWriter, refusal: Refusal): void {
+  writeChoice(w, REFUSALS, refusal)
 }
-function readProposed(r: ByteReader): Proposed {
-  return r.bool()
-    ? { taken: true, index: readNumber(r), term: readNumber(r) }
-    : { taken: false, refusal: readChoice(r, REFUSALS), leader: readLeader(r) }
+function readRefusal(r: ByteReader): Refusal {
+  return readChoice(r, REFUSALS)
 }

@@ -2,7 +2,7 @@
 // brokers that do not lead it, and the feed, by which a broker that is no member follows what a shard has applied.
 
 import type { NodeId } from '../../model/ids.ts'
-import type { Entry, Members, Message, ProposalId, Refusal } from '../../model/raft.ts'
+import type { Entry, Members, Message, Refusal } from '../../model/raft.ts'
 
 interface OfShard {
   readonly shard: number
@@ -13,56 +13,62 @@ interface RaftMessage extends OfShard {
   readonly message: Message
 }
 
-interface Propose extends OfShard {
-  readonly kind: 'propose'
-  /** The leader's, as the sender knows it. */
+/** Who leads a shard, and in which term: of two that are said to, the one of the later term does. */
+export interface ShardLeader {
+  readonly node: NodeId
   readonly term: number
-  readonly id: ProposalId
+}
+
+export interface Propose extends OfShard {
+  readonly kind: 'propose'
+  /** It is taken in this term of the leader's or never. 0: only tells who leads. */
+  readonly term: number
+  /** Of this start of the proposer: with the number it is the proposal's id. */
+  readonly proposer: string
+  readonly number: number
+  /** The proposer knows the outcome of all its proposals below this number, and sends none of them again. */
+  readonly below: number
   readonly command: Uint8Array
 }
 
-export type Proposed =
-  /** Where the entry lies if it commits in this term. */
-  | { readonly taken: true; readonly index: number; readonly term: number }
-  | { readonly taken: false; readonly refusal: Refusal; readonly leader: NodeId | undefined }
-
-interface ProposeAnswer extends OfShard {
+export interface ProposeAnswer extends OfShard {
   readonly kind: 'propose-answer'
-  readonly id: ProposalId
-  readonly outcome: Proposed
+  /** Those of the offer. */
+  readonly term: number
+  readonly number: number
+  /** Undefined: it is in the leader's log. */
+  readonly refusal: Refusal | undefined
+  readonly leader: ShardLeader | undefined
 }
 
 interface Read extends OfShard {
   readonly kind: 'read'
-  readonly id: string
+  readonly id: number
 }
 
 interface ReadAnswer extends OfShard {
   readonly kind: 'read-answer'
-  readonly id: string
+  readonly id: number
   /** The state after this entry holds all that was answered before the read was asked; undefined: ask the leader. */
   readonly index: number | undefined
-  readonly leader: NodeId | undefined
+  readonly leader: ShardLeader | undefined
 }
 
+/** Good for some seconds: who wants to hear more asks again. */
 interface FeedRequest extends OfShard {
   readonly kind: 'feed-request'
   /** The first entry that is wanted. */
   readonly fromIndex: number
-  /** Go on with what is applied later; false ends that. */
-  readonly subscribe: boolean
 }
 
 /** Applied entries, without a hole. */
-interface Feed extends OfShard {
+export interface Feed extends OfShard {
   readonly kind: 'feed'
-  /** Of the entry before the first, when it is known. */
-  readonly prevTerm: number | undefined
   readonly entries: readonly Entry[]
 }
 
 /** Instead of entries that are there no more. */
-interface FeedSnapshot extends OfShard {
+export interface FeedSnapshot extends OfShard {
   readonly kind: 'feed-snapshot'
   readonly index: number
   readonly term: number
@@ -75,7 +81,7 @@ interface FeedSnapshot extends OfShard {
 /** The sender cannot serve the feed. */
 interface FeedEnd extends OfShard {
   readonly kind: 'feed-end'
-  readonly leader: NodeId | undefined
+  readonly leader: ShardLeader | undefined
 }
 
 export type PeerMessage =

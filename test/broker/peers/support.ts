@@ -20,7 +20,7 @@ export function idOf(name: string): NodeId {
 /** A message that is recognized by its number. */
 export function numbered(number: number, bytes: number = 0): PeerMessage {
   const command = pattern(number, bytes)
-  return { kind: 'propose', shard: number % 256, term: 1, id: `${number}`, command }
+  return { kind: 'propose', shard: number % 256, term: 1, proposer: '', number, below: 0, command }
 }
 
 function pattern(number: number, bytes: number): Uint8Array {
@@ -78,7 +78,7 @@ export class Node {
     this.together.push(messages.length)
     for (const message of messages) {
       assert.ok(message.kind === 'propose')
-      const number = Number(message.id)
+      const { number } = message
       assert.deepEqual(message.command, pattern(number, message.command.length))
       assert.equal(message.shard, number % 256)
       this.received.push({ from, number })

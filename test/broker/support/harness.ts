@@ -34,6 +34,8 @@ export class MemoryMetadata implements MetadataLog {
     return result as unknown as ResultOf<C['kind']>
   }
 
+  async fresh(): Promise<void> {}
+
   onChange(listener: MetadataListener): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)

@@ -6,7 +6,7 @@ import { fromHex, putI64 } from '../../../src/base/bytes.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { Broker } from '../../../src/broker/broker.ts'
-import { openJournaledLog } from '../../../src/broker/metadata/journaled-log.ts'
+import { openShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
 import { ACKS_ALL } from '../../../src/broker/sinks.ts'
 import { catalogOf } from '../../../src/broker/topics/catalog.ts'
@@ -40,6 +40,7 @@ export const SMALL: LogStoreOptions = {
   reserveBytes: 0,
 }
 const JOURNAL_FILE_BYTES = 16 * 1024
+const METADATA_SHARDS = 2
 
 export interface StoredBroker {
   readonly broker: Broker
@@ -65,12 +66,33 @@ export async function openStored(
   const log = keptLog()
   const ports = { clock, random, log, compute: simCompute, metrics: simMetrics() }
   const dirs = { journalDir: JOURNAL_DIR, walDir: WAL_DIR }
-  const dataDir = await openDataDir({ disk, random, displayName: 'test', ...dirs })
+  const dataDir = await openDataDir({
+    disk,
+    random,
+    displayName: 'test',
+    ...dirs,
+    cluster: { clusterId: undefined, metadataShards: METADATA_SHARDS },
+  })
   try {
     const { identity } = dataDir
     const fileBytes = JOURNAL_FILE_BYTES
     const journal = await openJournal({ disk, ...ports, fileBytes, identity, onFailed })
-    const metadata = openJournaledLog({ journal, log, onFailed })
+    const metadata = openShardedLog({
+      ports,
+      journal,
+      nodeId: dataDir.nodeId,
+      founder: true,
+      shards: METADATA_SHARDS,
+      electionTimeoutMs: 1000,
+      heartbeatMs: 200,
+      timeoutMs: 5000,
+      snapshotBytesLeast: JOURNAL_FILE_BYTES / 4,
+      entriesKept: 8,
+      send: () => {},
+      others: () => [],
+      onFailed,
+    })
+    await metadata.allFresh()
     let broker: Broker | undefined
     const store = await openLogStore({
       disk,

@@ -21,6 +21,7 @@ function open(disk: Disk): Promise<DataDir> {
     displayName: 'east-1',
     journalDir: 'journal',
     walDir: 'wal',
+    cluster: { clusterId: undefined, metadataShards: 8 },
   })
 }
 
@@ -152,8 +153,10 @@ test('a newer format and a damaged node.json are told apart', async () => {
     await file.write([utf8(content)], 0)
     await file.close()
   }
-  await write(text.replace('"format": 1', '"format": 2'))
-  await refuses(open(disk), 'DATA_DIR_NEWER', /format 2/)
+  await write(text.replace('"format": 2', '"format": 3'))
+  await refuses(open(disk), 'DATA_DIR_NEWER', /format 3/)
+  await write(text.replace('"format": 2', '"format": 1'))
+  await refuses(open(disk), 'DATA_DIR_UNUSABLE', /format 1/)
   await write(text.replace('east-1', 'east-2'))
   await refuses(open(disk), 'DATA_DIR_UNUSABLE', /checksum/)
   await write(text.slice(0, 20))

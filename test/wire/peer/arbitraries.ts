@@ -23,7 +23,7 @@ const index = whole.map((value) => Math.min(value, Number.MAX_SAFE_INTEGER - 100
 const text = fc.string({ unit: 'binary', maxLength: 20 })
 const bytes = fc.uint8Array({ maxLength: 40 })
 const node = fc.stringMatching(/^[0-9a-f]{32}$/) as fc.Arbitrary<NodeId>
-const leader = fc.option(node, { nil: undefined })
+const leader = fc.option(fc.record({ node, term: whole }), { nil: undefined })
 const nodes = fc.array(node, { maxLength: 5 })
 export const members: fc.Arbitrary<Members> = fc.record({ voters: nodes, learners: nodes })
 
@@ -125,27 +125,24 @@ const PEER: {
     kind: fc.constant('propose'),
     shard,
     term: whole,
-    id: text,
+    proposer: text,
+    number: whole,
+    below: whole,
     command: bytes,
   }),
   'propose-answer': fc.record({
     kind: fc.constant('propose-answer'),
     shard,
-    id: text,
-    outcome: fc.oneof(
-      fc.record({ taken: fc.constant(true as const), index: whole, term: whole }),
-      fc.record({
-        taken: fc.constant(false as const),
-        refusal: fc.constantFrom(...REFUSALS),
-        leader,
-      }),
-    ),
+    term: whole,
+    number: whole,
+    refusal: fc.option(fc.constantFrom(...REFUSALS), { nil: undefined }),
+    leader,
   }),
-  read: fc.record({ kind: fc.constant('read'), shard, id: text }),
+  read: fc.record({ kind: fc.constant('read'), shard, id: whole }),
   'read-answer': fc.record({
     kind: fc.constant('read-answer'),
     shard,
-    id: text,
+    id: whole,
     index: fc.option(whole, { nil: undefined }),
     leader,
   }),
@@ -153,12 +150,10 @@ const PEER: {
     kind: fc.constant('feed-request'),
     shard,
     fromIndex: whole,
-    subscribe: bool,
   }),
   feed: fc.record({
     kind: fc.constant('feed'),
     shard,
-    prevTerm: fc.option(whole, { nil: undefined }),
     entries: index.chain(following),
   }),
   'feed-snapshot': part.chain((piece) =>

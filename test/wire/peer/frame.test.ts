@@ -41,8 +41,9 @@ function messagesIn(frame: Uint8Array): readonly PeerMessage[] {
   return readMessages(body, FROM, TO)
 }
 
-function proposal(id: string, bytes: number): PeerMessage {
-  return { kind: 'propose', shard: 1, term: 1, id, command: new Uint8Array(bytes) }
+function proposal(proposer: string, bytes: number): PeerMessage {
+  const command = new Uint8Array(bytes)
+  return { kind: 'propose', shard: 1, term: 1, proposer, number: 1, below: 1, command }
 }
 
 describe('a frame of messages', () => {
@@ -80,7 +81,9 @@ describe('a frame of messages', () => {
     assert.equal(tooLarge, 0)
     assert.ok(frames.length > 1)
     assert.ok(frames.every((frame) => frame.length - LENGTH_BYTES <= PEER_FRAME_BYTES_MAX))
-    const ids = frames.flatMap(messagesIn).map((message) => 'id' in message && message.id)
+    const ids = frames
+      .flatMap(messagesIn)
+      .map((message) => 'proposer' in message && message.proposer)
     assert.deepEqual(ids, ['0', '1', '2', '3', '4', '5'])
   })
 
@@ -88,7 +91,9 @@ describe('a frame of messages', () => {
     const messages = [proposal('a', 1), proposal('b', PEER_MESSAGE_BYTES_MAX + 1), proposal('c', 1)]
     const { frames, tooLarge } = messageFrames(messages)
     assert.equal(tooLarge, 1)
-    const ids = frames.flatMap(messagesIn).map((message) => 'id' in message && message.id)
+    const ids = frames
+      .flatMap(messagesIn)
+      .map((message) => 'proposer' in message && message.proposer)
     assert.deepEqual(ids, ['a', 'c'])
   })
 

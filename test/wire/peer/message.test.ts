@@ -106,8 +106,8 @@ describe('what is read', () => {
     const data = Buffer.from('0123456789')
     const command: Entry = { index: 8, term: 3, payload: { kind: 'command', id: 'x', data } }
     const messages: PeerMessage[] = [
-      { kind: 'propose', shard: 1, term: 3, id: 'x', command: data },
-      { kind: 'feed', shard: 1, prevTerm: undefined, entries: [command] },
+      { kind: 'propose', shard: 1, term: 3, proposer: 'x', number: 2, below: 1, command: data },
+      { kind: 'feed', shard: 1, entries: [command] },
       {
         kind: 'raft',
         shard: 1,

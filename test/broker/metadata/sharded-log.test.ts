@@ -1,20 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EastGuardError, type ErrorCode } from '../../../src/base/errors.ts'
-import { openJournaledLog } from '../../../src/broker/metadata/journaled-log.ts'
-import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
+import { openShardedLog, type ShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import type { CreateTopic } from '../../../src/core/metadata/commands.ts'
 import { encodeSnapshot } from '../../../src/core/metadata/snapshot.ts'
-import type { TopicId } from '../../../src/model/ids.ts'
+import { nodeId, type TopicId } from '../../../src/model/ids.ts'
+import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../../src/model/shards.ts'
 import type { Disk } from '../../../src/ports/disk.ts'
 import { simDisk } from '../../../src/sim/ports/disk.ts'
+import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { type Journal, openJournal } from '../../../src/storage/journal/journal.ts'
-import { createTopic, given, placement, topic } from '../../core/metadata/support.ts'
+import { createTopic, given, placement } from '../../core/metadata/support.ts'
 import { keptLog, manualClock, seededRandom } from '../../storage/support/ports.ts'
 import { untilCrash } from '../../storage/support/until-crash.ts'
 
+const SHARDS = 4
+
 interface Opened {
-  readonly log: MetadataLog
+  readonly log: ShardedLog
   readonly journal: Journal
   readonly failures: Error[]
 }
@@ -31,15 +34,32 @@ async function open(disk: Disk, boot: number = 1, snapshotBytes: number = 1e6): 
     identity: { nodeIdBytes: new Uint8Array(16).fill(3), bootCount: boot },
     onFailed: () => {},
   })
-  return {
-    log: openJournaledLog({ journal, log: keptLog(), onFailed, snapshotBytes }),
+  const clock = manualClock()
+  const log = openShardedLog({
+    ports: { clock, random: seededRandom(boot), log: keptLog(), metrics: simMetrics() },
     journal,
-    failures,
-  }
+    nodeId: nodeId('03'.repeat(16)),
+    founder: true,
+    shards: SHARDS,
+    electionTimeoutMs: 1000,
+    heartbeatMs: 200,
+    timeoutMs: 5000,
+    snapshotBytesLeast: snapshotBytes,
+    entriesKept: 8,
+    send: () => {},
+    others: () => [],
+    onFailed,
+  })
+  await log.allFresh()
+  return { log, journal, failures }
 }
 
 function create(number: number): CreateTopic {
-  return createTopic({ name: `topic-${number}`, topicId: topic(number) })
+  return createTopic({ name: `topic-${number}`, topicId: idOf(number) })
+}
+
+function idOf(number: number, fill: number = number): TopicId {
+  return newTopicId(`topic-${number}`, new Uint8Array(TOPIC_ID_RANDOM_BYTES).fill(fill))
 }
 
 function isError(code: ErrorCode): (error: unknown) => boolean {
@@ -50,10 +70,10 @@ test('a proposal is answered with its own result, in the order proposed', async 
   const { log } = await open(simDisk().mount())
   const [first, second, third] = await Promise.all([
     log.propose(create(1)),
-    log.propose({ ...create(1), topicId: topic(9) }),
+    log.propose({ ...create(1), topicId: idOf(1, 9) }),
     log.propose({ kind: 'AllocateProducerIds', count: 5 }),
   ])
-  assert.ok(first.ok && first.answer.topic.topicId === topic(1))
+  assert.ok(first.ok && first.answer.topic.topicId === idOf(1))
   assert.ok(!second.ok && second.code === 'TOPIC_EXISTS')
   assert.ok(third.ok && third.answer.count === 5)
   await log.close()
@@ -64,11 +84,11 @@ test('listeners hear of a change before its proposer is answered', async () => {
   const heard: (readonly TopicId[])[] = []
   const stop = log.onChange((changed) => void heard.push(changed))
   await log.propose(create(1))
-  assert.deepEqual(heard, [[topic(1)]])
+  assert.deepEqual(heard, [[idOf(1)]])
   await log.propose(create(1))
   assert.equal(heard.length, 1, 'a refusal changes nothing')
   stop()
-  await log.propose({ kind: 'DeleteTopic', topicId: topic(1) })
+  await log.propose({ kind: 'DeleteTopic', topicId: idOf(1) })
   assert.equal(heard.length, 1)
   await log.close()
 })
@@ -108,20 +128,24 @@ test('a full disk refuses new topics, and goes on with what frees space', async 
   await log.propose(create(1))
   Object.assign(journal, { hasRoom: () => false })
   await assert.rejects(log.propose(create(2)), isError('STORAGE_FULL'))
-  assert.ok((await log.propose({ kind: 'DeleteTopic', topicId: topic(1) })).ok)
+  assert.ok((await log.propose({ kind: 'DeleteTopic', topicId: idOf(1) })).ok)
   await log.close()
 })
 
 test('a command that its bytes cannot say never reaches the journal', async () => {
-  const { log, journal } = await open(simDisk().mount())
+  const { log } = await open(simDisk().mount())
   await assert.rejects(log.propose({ ...create(1), timeMs: -1 }))
   await assert.rejects(log.propose({ ...create(1), creationToken: 'x'.repeat(70_000) }))
-  assert.equal(journal.bytesSinceSnapshot(0), 0)
+  assert.equal(log.state.topics.size, 0)
   await log.close()
 })
 
+function stateBytes(log: ShardedLog): Uint8Array {
+  return encodeSnapshot({ ...log.state, nextProducerId: log.state.nextProducerId, appliedIndex: 0 })
+}
+
 /** A topic whose range rolls and drops what it sealed, so that the state stays small while the log grows. */
-async function churn(log: MetadataLog, steps: number): Promise<void> {
+async function churn(log: ShardedLog, steps: number): Promise<void> {
   if (log.state.topics.size === 0) await log.propose(create(1))
   for (let i = 0; i < steps; i++) {
     const [one] = log.state.topics.values()
@@ -141,10 +165,10 @@ test('the state comes back after every kind of end, through snapshots too, and t
   let expected: Uint8Array | undefined
   for (let boot = 1; boot <= 5; boot++) {
     const { log, journal } = await open(sim.mount(), boot, 20_000)
-    if (expected !== undefined) assert.deepEqual(encodeSnapshot(log.state), expected)
+    if (expected !== undefined) assert.deepEqual(stateBytes(log), expected)
     await churn(log, 300)
     assert.ok(journal.filesInUse <= 3, `${journal.filesInUse} files`)
-    expected = encodeSnapshot(log.state).slice()
+    expected = stateBytes(log).slice()
     if (boot % 2 === 0) await log.close()
     sim.crash({ keepUnsynced: boot === 3 })
   }

@@ -1,0 +1,87 @@
+// Keeps the journal short: a shard whose log has grown as long as its last snapshot is compacted and stored, and when the
+// journal holds more files than it should, so is the shard that keeps the oldest, one after another.
+
+import { encodeSnapshot } from '../../core/metadata/snapshot.ts'
+import { DiskError } from '../../ports/disk.ts'
+import type { Log } from '../../ports/log.ts'
+import type { Journal } from '../../storage/journal/journal.ts'
+import type { ShardCopy } from './copy.ts'
+import type { Replica } from './replica.ts'
+
+/** The journal is to hold no more than so many files for long. */
+const FILES_MAX = 4
+
+export interface CheckpointsHost {
+  readonly journal: Journal
+  readonly log: Log
+  /** A shard's records take at least so much between snapshots. */
+  readonly snapshotBytesLeast: number
+  replica(shard: number): Replica | undefined
+  copyOf(shard: number): ShardCopy
+  failed(error: Error): void
+}
+
+export class Checkpoints {
+  private readonly host: CheckpointsHost
+  /** How many bytes each shard's records may take until its next snapshot: as many as the last one had. */
+  private readonly lastBytes = new Map<number, number>()
+  private running: Promise<void> | undefined
+  /** The last one found no room. */
+  private full = false
+
+  constructor(host: CheckpointsHost) {
+    this.host = host
+  }
+
+  /** Entries of the shard were applied. */
+  applied(shard: number): void {
+    const { journal, snapshotBytesLeast } = this.host
+    const enough = Math.max(snapshotBytesLeast, this.lastBytes.get(shard) ?? 0)
+    if (journal.bytesSinceSnapshot(shard) >= enough) this.start(shard)
+  }
+
+  tick(): void {
+    const { journal } = this.host
+    if (journal.filesInUse <= FILES_MAX) return
+    const oldest = journal.holdsBack
+    if (oldest !== undefined) this.start(oldest)
+  }
+
+  private start(shard: number): void {
+    if (this.running !== undefined) return
+    const replica = this.host.replica(shard)
+    if (replica === undefined) return
+    this.running = this.checkpoint(replica).finally(() => {
+      this.running = undefined
+    })
+  }
+
+  private async checkpoint(replica: Replica): Promise<void> {
+    const { shard, raft } = replica
+    const copy = this.host.copyOf(shard)
+    try {
+      // A copy that a feed has brought further than the log here is of no use to it.
+      if (copy.appliedIndex === raft.appliedIndex) {
+        raft.compact(copy.appliedIndex, encodeSnapshot(copy.state))
+      }
+      this.lastBytes.set(shard, await replica.checkpoint())
+      this.full = false
+    } catch (error) {
+      if (!(error instanceof DiskError && error.fault === 'full')) {
+        this.host.failed(error as Error)
+        return
+      }
+      if (!this.full) {
+        const message = 'No disk space for a metadata snapshot; the journal grows meanwhile'
+        this.host.log.warn(message, { shard, err: error })
+      }
+      this.full = true
+      this.lastBytes.set(shard, 2 * this.host.journal.bytesSinceSnapshot(shard))
+    }
+  }
+
+  /** Waits for the one that runs. */
+  async settled(): Promise<void> {
+    await this.running
+  }
+}

@@ -1,0 +1,243 @@
+// This broker as a member of shards' groups: it takes what other members send, and as a leader what anybody proposes, asks or
+// wants to follow.
+//
+//   raft messages, offers, reads ─> raft ─> Turns ─> journal, peers
+//                                             └────> committed entries ─> the shard's copy ─> FeedSource
+
+import { isMember } from '../../core/raft/members.ts'
+import type { Effects, MembersChange, RaftOptions } from '../../core/raft/types.ts'
+import { type NodeId, nodeId } from '../../model/ids.ts'
+import type { Members, Message, Refusal } from '../../model/raft.ts'
+import type { Propose } from '../../wire/peer/types.ts'
+import { Accepted } from './accepted.ts'
+import { Checkpoints } from './checkpoints.ts'
+import type { ShardCopy } from './copy.ts'
+import { FeedSource } from './feed-source.ts'
+import { proposalId } from './proposals.ts'
+import { Replica } from './replica.ts'
+import { Turns } from './turns.ts'
+import type { ShardsOptions, ShardView } from './types.ts'
+
+/** A little early, so that a beat that is due at a tick is not put off to the next. */
+const HEARTBEAT_SHARE = 0.9
+const APPEND_BYTES = 256 * 1024
+const APPENDS_IN_FLIGHT = 64
+const UNCOMMITTED_BYTES_MAX = 16 * 1024 * 1024
+const NODE_ID_DIGITS = 32
+/** What a message takes in the journal beside its data. */
+const MESSAGE_OVERHEAD_BYTES = 1024
+
+export interface MembershipsHost {
+  copyOf(shard: number): ShardCopy
+  /** A member has a leader. */
+  led(shard: number, node: NodeId, term: number): void
+  /** The answer to a read; undefined: ask the leader again. */
+  index(asker: NodeId, shard: number, id: number, index: number | undefined): void
+  failed(error: Error): void
+}
+
+export class Memberships {
+  readonly turns: Turns
+  private readonly options: ShardsOptions
+  private readonly host: MembershipsHost
+  private readonly replicas = new Map<number, Replica>()
+  private readonly accepted = new Map<number, Accepted>()
+  private readonly feedSource: FeedSource
+  private readonly checkpoints: Checkpoints
+
+  constructor(options: ShardsOptions, host: MembershipsHost) {
+    this.options = options
+    this.host = host
+    const { journal, snapshotBytesLeast, ports } = options
+    this.turns = new Turns({
+      clock: ports.clock,
+      journal,
+      send: (to, messages) => options.send(to, messages),
+      took: (replica, effects) => this.took(replica, effects),
+      failed: (error) => host.failed(error),
+    })
+    this.feedSource = new FeedSource((to, message) => this.turns.send(to, message))
+    this.checkpoints = new Checkpoints({
+      journal,
+      log: ports.log,
+      snapshotBytesLeast,
+      replica: (shard) => this.replicas.get(shard),
+      copyOf: (shard) => host.copyOf(shard),
+      failed: (error) => host.failed(error),
+    })
+  }
+
+  /** What the journal holds; a founder begins what it does not hold. Throws DAMAGED. */
+  restore(): void {
+    const { shards, founder, nodeId: own, journal } = this.options
+    const alone: Members | undefined = founder ? { voters: [own], learners: [] } : undefined
+    for (let shard = 0; shard < shards; shard++) {
+      if (alone !== undefined || journal.recovered.has(shard)) this.add(shard, alone)
+    }
+  }
+
+  private add(shard: number, founder: Members | undefined): Replica {
+    const replica = new Replica(shard, this.options.journal, this.raftOptions(), founder, this.now)
+    this.replicas.set(shard, replica)
+    const { snapshot } = replica.raft.log
+    if (snapshot !== undefined) {
+      this.host.copyOf(shard).install(snapshot.index, snapshot.term, snapshot.data)
+    }
+    this.turns.mark(replica)
+    return replica
+  }
+
+  private raftOptions(): RaftOptions {
+    const { nodeId: id, electionTimeoutMs, heartbeatMs, entriesKept, ports } = this.options
+    return {
+      id,
+      electionTimeoutMs,
+      heartbeatMs: heartbeatMs * HEARTBEAT_SHARE,
+      appendBytesMax: APPEND_BYTES,
+      appendsInFlightMax: APPENDS_IN_FLIGHT,
+      snapshotPartBytes: APPEND_BYTES,
+      uncommittedBytesMax: UNCOMMITTED_BYTES_MAX,
+      entriesKept,
+      chance: () => ports.random.float(),
+    }
+  }
+
+  private get now(): number {
+    return this.options.ports.clock.monotonic()
+  }
+
+  isMember(shard: number): boolean {
+    const raft = this.replicas.get(shard)?.raft
+    return raft !== undefined && isMember(raft.members, this.options.nodeId)
+  }
+
+  /** Undefined: this broker has never been a member. */
+  view(shard: number): ShardView | undefined {
+    const raft = this.replicas.get(shard)?.raft
+    if (raft === undefined) return undefined
+    const { members, leader, term, role, commit, appliedIndex } = raft
+    const settled = raft.log.membersIndex <= commit
+    return { members, settled, leader, term, role, commit, appliedIndex }
+  }
+
+  *views(): Generator<ShardView> {
+    for (const shard of this.replicas.keys()) yield this.view(shard) as ShardView
+  }
+
+  tick(): void {
+    const { now } = this
+    for (const replica of this.replicas.values()) {
+      if (replica.raft.nextTick > now) continue
+      replica.raft.tick(now)
+      this.turns.mark(replica)
+    }
+    this.checkpoints.tick()
+  }
+
+  raftMessage(shard: number, message: Message): void {
+    // What the disk has no room for is lost on the way, as far as the sender knows.
+    if (!this.options.journal.hasRoom(bytesOf(message))) return
+    const replica = this.replicas.get(shard) ?? this.add(shard, undefined)
+    replica.raft.receive(message, this.now)
+    this.turns.mark(replica)
+  }
+
+  private took(replica: Replica, effects: Effects): void {
+    const { shard, raft } = replica
+    const copy = this.host.copyOf(shard)
+    const before = copy.appliedIndex
+    if (effects.installed && effects.snapshot !== undefined) {
+      const { index, term, data } = effects.snapshot
+      copy.install(index, term, data)
+    }
+    copy.apply(effects.committed)
+    if (copy.appliedIndex > before) {
+      this.feedSource.advanced(replica, raft.appliedIndex, this.now)
+      this.checkpoints.applied(shard)
+    }
+    for (const { id, index } of effects.reads) {
+      const asker = nodeId(id.slice(0, NODE_ID_DIGITS))
+      this.host.index(asker, shard, Number(id.slice(NODE_ID_DIGITS)), index)
+    }
+    if (raft.leader !== undefined) this.host.led(shard, raft.leader, raft.term)
+  }
+
+  // As a leader.
+
+  /** Why an offer is not taken; undefined: it is. */
+  take({ shard, term, proposer, number, below, command }: Propose): Refusal | undefined {
+    const replica = this.replicas.get(shard)
+    if (replica?.raft.role !== 'leader' || replica.raft.term !== term) return 'not-leader'
+    const accepted = this.acceptedOf(shard)
+    if (accepted.knows(term, proposer, number, below)) return undefined
+    // What only takes more is refused before it uses up what deletions need.
+    const { options } = this
+    if (options.isGrowing(command) && !options.journal.hasRoom(command.length)) {
+      return 'storage-full'
+    }
+    const result = replica.raft.propose(proposalId(proposer, number), command)
+    if (typeof result !== 'number') return result
+    accepted.add(proposer, number)
+    this.turns.mark(replica)
+    return undefined
+  }
+
+  private acceptedOf(shard: number): Accepted {
+    let accepted = this.accepted.get(shard)
+    if (accepted === undefined) {
+      accepted = new Accepted()
+      this.accepted.set(shard, accepted)
+    }
+    return accepted
+  }
+
+  /** `index` of the host brings the answer. */
+  read(asker: NodeId, shard: number, id: number): void {
+    const replica = this.replicas.get(shard)
+    if (replica === undefined) {
+      this.host.index(asker, shard, id, undefined)
+      return
+    }
+    replica.raft.read(`${asker}${id}`, this.now)
+    this.turns.mark(replica)
+  }
+
+  /** False: this broker is no member. */
+  feed(to: NodeId, shard: number, fromIndex: number): boolean {
+    const replica = this.replicas.get(shard)
+    if (replica === undefined || !this.isMember(shard)) return false
+    this.feedSource.asked(to, replica, replica.raft.appliedIndex, fromIndex, this.now)
+    return true
+  }
+
+  change(shard: number, id: string, change: MembersChange): Refusal | undefined {
+    const replica = this.replicas.get(shard)
+    if (replica === undefined) return 'not-leader'
+    const result = replica.raft.change(id, change, this.now)
+    this.turns.mark(replica)
+    return typeof result === 'number' ? undefined : result
+  }
+
+  handOver(shard: number, to: NodeId): Refusal | undefined {
+    const replica = this.replicas.get(shard)
+    if (replica === undefined) return 'not-leader'
+    const refusal = replica.raft.handOver(to, this.now)
+    this.turns.mark(replica)
+    return refusal
+  }
+
+  async close(): Promise<void> {
+    this.turns.stop()
+    await this.checkpoints.settled()
+  }
+}
+
+function bytesOf(message: Message): number {
+  let bytes = MESSAGE_OVERHEAD_BYTES
+  if (message.kind === 'snapshot') bytes += message.bytes.length
+  if (message.kind !== 'append') return bytes
+  for (const { payload } of message.entries) {
+    if (payload.kind === 'command') bytes += payload.data.length
+  }
+  return bytes
+}
