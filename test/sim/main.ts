@@ -1,4 +1,4 @@
-// npm run sim -- --scenario storage --seed S [--count N]
+// npm run sim -- --scenario storage|cluster --seed S [--count N]
 //                [--keep STEPS] [--trace]            one seed, or a part of its plan
 //                [--save FILE] [--plan FILE]         a shortened plan is kept, or one that was kept is run
 //
@@ -8,11 +8,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import { shrink } from '../../src/sim/shrink.ts'
-import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
-import { run } from './run.ts'
+import { type Plan, SCENARIOS, type Scenario } from './scenarios.ts'
 import { runSeeds } from './seeds.ts'
 
 interface Options {
+  readonly scenario: string
   readonly seed: number
   readonly count: number
   readonly keep?: readonly number[]
@@ -23,51 +23,60 @@ interface Options {
 
 async function simulate(options: Options): Promise<number> {
   const { seed, count, keep, plan } = options
-  if (plan !== undefined) {
-    return one(JSON.parse(readFileSync(plan, 'utf8')) as StoragePlan, options)
-  }
-  if (keep !== undefined) return one(only(storagePlan(seed), keep), options)
-  if (count === 1) return one(storagePlan(seed), options)
+  const { planOf } = scenarioOf(options)
+  if (plan !== undefined) return one(JSON.parse(readFileSync(plan, 'utf8')) as Plan, options)
+  if (keep !== undefined) return one(only(planOf(seed), keep), options)
+  if (count === 1) return one(planOf(seed), options)
   const began = performance.now()
-  const every = Math.max(1000, Math.floor(count / 20))
-  const result = await runSeeds(seed, count, (done) => {
-    if (done % every === 0) console.log(`${done} of ${count} seeds, ${seconds(began)} s`)
+  const every = Math.max(100, Math.floor(count / 20))
+  const result = await runSeeds(options.scenario, seed, count, {
+    progress: (done) => {
+      if (done % every === 0) console.log(`${done} of ${count} seeds, ${seconds(began)} s`)
+    },
   })
-  console.log(
-    `${result.seeds} seeds from ${seed}: ${result.records} records sent, ${result.acknowledged} acknowledged, ` +
-      `${result.read} read, ${result.operations} disk operations, ${seconds(began)} s`,
-  )
-  return result.failed === undefined ? 0 : one(storagePlan(result.failed), options)
+  console.log(`${result.seeds} seeds from ${seed}, ${seconds(began)} s: ${told(result.counts)}`)
+  return result.failed === undefined ? 0 : one(planOf(result.failed), options)
 }
 
 /** One run of one plan; a failure is shortened and explained. */
-async function one(plan: StoragePlan, { trace, save }: Options): Promise<number> {
-  const outcome = await run(plan)
-  if (trace) console.log(outcome.story.join('\n'))
-  if (outcome.violations.length === 0) {
+async function one(plan: Plan, options: Options): Promise<number> {
+  const { trace, save, scenario } = options
+  const { run } = scenarioOf(options)
+  const { story, violations, counts } = await run(plan)
+  if (trace) console.log(story.join('\n'))
+  if (violations.length === 0) {
     if (save !== undefined) writeFileSync(save, `${JSON.stringify(plan, undefined, 2)}\n`)
-    console.log(`seed ${plan.seed}: ${outcome.acknowledged} records acknowledged, 0 violations`)
+    console.log(`seed ${plan.seed}: 0 violations: ${told(counts)}`)
     return 0
   }
-  console.log(`seed ${plan.seed}: ${outcome.violations[0]}`)
+  console.log(`seed ${plan.seed}: ${violations[0]}`)
   const kept = await shrink(
     plan.steps.map((_, i) => i),
     async (steps) => (await run(only(plan, steps))).violations.length > 0,
   )
   const short = only(plan, kept)
-  const { story, violations } = await run(short)
+  const shortened = await run(short)
   console.log(`shortened from ${plan.steps.length} to ${kept.length} steps:`)
-  console.log(story.join('\n'))
-  for (const violation of violations.slice(0, 20)) console.log(`violated: ${violation}`)
+  console.log(shortened.story.join('\n'))
+  for (const violation of shortened.violations.slice(0, 20)) console.log(`violated: ${violation}`)
   if (save !== undefined) writeFileSync(save, `${JSON.stringify(short, undefined, 2)}\n`)
   const steps = kept.length === 0 ? 'none' : kept.join(',')
-  console.log(
-    `replay: npm run sim -- --scenario storage --seed ${plan.seed} --keep ${steps} --trace`,
-  )
+  const what = `--scenario ${scenario} --seed ${plan.seed} --keep ${steps} --trace`
+  console.log(`replay: npm run sim -- ${what}`)
   return 1
 }
 
-function only(plan: StoragePlan, steps: readonly number[]): StoragePlan {
+function scenarioOf({ scenario }: Options): Scenario {
+  return SCENARIOS[scenario] as Scenario
+}
+
+function told(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, number]) => `${Math.round(number)} ${name}`)
+    .join(', ')
+}
+
+function only(plan: Plan, steps: readonly number[]): Plan {
   return { ...plan, steps: plan.steps.filter((_, i) => steps.includes(i)) }
 }
 
@@ -87,10 +96,10 @@ const command = new Command('sim')
   .description('Runs the whole broker and its clients in a simulated world, seed after seed.')
   .option(
     '--scenario <name>',
-    'what is simulated: storage, one broker on a disk that fails',
+    'what is simulated: storage, one broker on a disk that fails; cluster, brokers and a network that fails',
     (name) => {
-      if (name === 'storage') return name
-      throw new InvalidArgumentError('there is one scenario: storage')
+      if (name in SCENARIOS) return name
+      throw new InvalidArgumentError(`there are ${Object.keys(SCENARIOS).join(' and ')}`)
     },
     'storage',
   )

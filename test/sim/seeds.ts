@@ -6,37 +6,46 @@ import type { SeedsReport, SeedsTask } from './worker.ts'
 
 export interface SeedsResult {
   readonly seeds: number
-  readonly records: number
-  readonly acknowledged: number
-  readonly read: number
-  readonly operations: number
+  /** Of all seeds together. */
+  readonly counts: Readonly<Record<string, number>>
+  /** Of each seed's story. */
+  readonly digests: ReadonlyMap<number, string>
   /** Some seed that violated something; of several the least that was met. */
   readonly failed: number | undefined
 }
 
-/** `progress` is called now and then with the number of seeds done. */
+export interface SeedsOptions {
+  /** Called now and then with the number of seeds done. */
+  readonly progress?: (done: number) => void
+  readonly runs?: SeedsTask['runs']
+  /** Default: as many as processors. */
+  readonly workers?: number
+}
+
 export async function runSeeds(
+  scenario: string,
   first: number,
   count: number,
-  progress: (done: number) => void = () => {},
-  runs: SeedsTask['runs'] = 'seeds',
+  options: SeedsOptions = {},
 ): Promise<SeedsResult> {
-  const workers = Math.min(availableParallelism(), count)
+  const { progress = () => {}, runs = 'seeds' } = options
+  const workers = Math.min(options.workers ?? availableParallelism(), count)
   const running: Worker[] = []
-  const sums = { seeds: 0, records: 0, acknowledged: 0, read: 0, operations: 0 }
+  const counts: Record<string, number> = {}
+  const digests = new Map<number, string>()
   let failed: number | undefined
   const one = (index: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      const task: SeedsTask = { runs, first: first + index, step: workers, end: first + count }
+      const range = { first: first + index, step: workers, end: first + count }
+      const task: SeedsTask = { scenario, runs, ...range }
       const worker = new Worker(new URL('worker.js', import.meta.url), { workerData: task })
       running.push(worker)
       worker.on('message', (report: SeedsReport) => {
-        sums.seeds++
-        sums.records += report.sent
-        sums.acknowledged += report.acknowledged
-        sums.read += report.read
-        sums.operations += report.operations
-        progress(sums.seeds)
+        digests.set(report.seed, report.digest)
+        for (const [name, number] of Object.entries(report.counts)) {
+          counts[name] = (counts[name] ?? 0) + number
+        }
+        progress(digests.size)
         if (report.violations === 0) return
         failed = Math.min(failed ?? report.seed, report.seed)
         for (const other of running) void other.terminate()
@@ -45,5 +54,5 @@ export async function runSeeds(
       worker.on('exit', () => resolve())
     })
   await Promise.all(Array.from({ length: workers }, (_, i) => one(i)))
-  return { ...sums, failed }
+  return { seeds: digests.size, counts, digests, failed }
 }

@@ -1,37 +1,34 @@
 // Runs its share of the seeds and reports each.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { storagePlan } from '../../src/sim/storage/plan.ts'
-import type { Outcome } from '../../src/sim/storage/scenario.ts'
 import { crashPlan } from './crash-points.ts'
-import { run } from './run.ts'
+import { digestOf, SCENARIOS, type Scenario, type Told } from './scenarios.ts'
 
 export interface SeedsTask {
-  /** What a number means: a seed, or a crash point of the fixed workload. */
+  readonly scenario: string
+  /** What a number means: a seed, or a crash point of the storage scenario's fixed workload. */
   readonly runs: 'seeds' | 'crash points'
   readonly first: number
   readonly step: number
   readonly end: number
 }
 
-export interface SeedsReport
-  extends Pick<Outcome, 'sent' | 'acknowledged' | 'read' | 'operations'> {
+export interface SeedsReport extends Pick<Told, 'counts'> {
   readonly seed: number
   readonly violations: number
+  /** Of its story. */
+  readonly digest: string
 }
 
-const { runs, first, step, end } = workerData as SeedsTask
+const { scenario, runs, first, step, end } = workerData as SeedsTask
+const { planOf, run } = SCENARIOS[scenario] as Scenario
 for (let seed = first; seed < end; seed += step) {
-  const { sent, acknowledged, read, operations, violations } = await run(
-    runs === 'seeds' ? storagePlan(seed) : crashPlan(seed),
-  )
+  const { violations, story, counts } = await run(runs === 'seeds' ? planOf(seed) : crashPlan(seed))
   const report: SeedsReport = {
     seed,
-    sent,
-    acknowledged,
-    read,
-    operations,
+    counts,
     violations: violations.length,
+    digest: digestOf(story),
   }
   parentPort?.postMessage(report)
 }

@@ -170,11 +170,14 @@ export class Links {
 
   /** All as it was at first. */
   calm(): void {
-    for (const ways of this.links.values()) {
-      for (const link of ways.values()) {
-        link.conditions = this.calmly
-        link.disarm()
-      }
-    }
+    for (const link of this.all()) link.conditions = this.calmly
+  }
+
+  disarm(): void {
+    for (const link of this.all()) link.disarm()
+  }
+
+  private *all(): Generator<Link> {
+    for (const ways of this.links.values()) yield* ways.values()
   }
 }

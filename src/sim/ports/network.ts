@@ -32,7 +32,7 @@ export interface NetworkOptions {
   readonly streamTimeoutMs?: number
 }
 
-export interface NetworkCounts extends ConnectionCounts, PacketCounts, DialCounts {}
+interface NetworkCounts extends ConnectionCounts, PacketCounts, DialCounts {}
 
 export interface SimNetwork {
   /** `gate`: where the network enters the process; by default nothing ever holds it. */
@@ -47,13 +47,17 @@ export interface SimNetwork {
   /** Nothing passes from one host to the other, in that direction. */
   cut(from: string, to: string): void
   heal(from: string, to: string): void
-  /** All links as they were at first. Machines that are off stay off. */
+  /** All links as they were at first. Machines that are off stay off, and resets that are planned still come. */
   calm(): void
 
   /** Resets all connections of the host, as a machine that loses its power or a cable that is pulled and put back. */
   resetConnections(host: string): void
   /** Of the connections from one host to another, the one that carries the `bytes`-th byte from now on is reset behind it. */
   resetAfter(from: string, to: string, bytes: number): void
+  /** The hosts that it has connections with, sorted. */
+  peersOf(host: string): readonly string[]
+  /** No connection is reset any more behind a byte that was asked for. */
+  disarm(): void
   /**
    * The connections of the two hosts end at `gone`, with an error, and the other end is not told: what it writes gets lost.
    * How many there were.
@@ -85,6 +89,7 @@ class Network implements SimNetwork {
     stalls: 0,
     timeouts: 0,
     resets: 0,
+    cutShort: 0,
     halfOpen: 0,
     lostPackets: 0,
     doubledPackets: 0,
@@ -238,6 +243,14 @@ class Network implements SimNetwork {
   resetAfter(from: string, to: string, bytes: number): void {
     assert(bytes > 0, 'a connection is reset behind some byte')
     this.links.between(from, to).resetAfter(bytes)
+  }
+
+  peersOf(host: string): readonly string[] {
+    return [...new Set(this.endsAt(host).map(({ remote }) => remote.host))].sort()
+  }
+
+  disarm(): void {
+    this.links.disarm()
   }
 
   halfOpen(gone: string, other: string): number {

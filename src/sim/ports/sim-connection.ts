@@ -38,6 +38,8 @@ export interface ConnectionCounts {
   stalls: number
   timeouts: number
   resets: number
+  /** Connections that ended behind a byte that was chosen. */
+  cutShort: number
   /** Ends that were left behind without being told. */
   halfOpen: number
 }
@@ -216,6 +218,7 @@ export class SimConnection implements Connection {
     const { peer } = this
     const last = this.line.there.burn(chunk.length)
     if (last === undefined) return peer?.receive(chunk)
+    this.line.counts.cutShort++
     peer?.receive(chunk.subarray(0, last))
     peer?.reset()
   }

@@ -7,9 +7,10 @@
 
 import { assert } from '../../base/assert.ts'
 import { Judge } from '../judge.ts'
+import type { Machine, Watcher } from '../machine.ts'
 import { simWorld, type World } from '../world.ts'
-import { forgery } from './forgery.ts'
-import { CALM_LATENCY_MS, Machine, type Watcher } from './machine.ts'
+import { forgery, saltsOn } from './forgery.ts'
+import { storageMachine } from './machine.ts'
 import type { StoragePlan, TimedStep } from './plan.ts'
 import { Workload } from './workload.ts'
 
@@ -55,18 +56,22 @@ class Run implements Watcher {
   private readonly wrong: string[] = []
   private events = 0
   private troubledOperations = 0
+  /** Of log files that the present process has not written: it must have chosen others. */
+  private salts: readonly number[] = []
 
   constructor(plan: StoragePlan, loop: Loop) {
     this.plan = plan
     this.loop = loop
     this.world = simWorld(plan.seed)
-    this.machine = new Machine(this.world, plan, this)
+    this.machine = storageMachine(this.world, plan, this, () => {
+      this.salts = saltsOn(this.machine.disk)
+    })
     this.workload = new Workload(this.world, plan, this.judge, {
       say: (line) => this.say(line),
       violation: (what) => this.violation(what),
       mayBeDamaged: () => this.machine.rotten,
       diskFailures: () => this.machine.disk.failures,
-      forgery: () => forgery(this.machine.saltsBefore),
+      forgery: () => forgery(this.salts),
     })
   }
 
@@ -180,15 +185,14 @@ class Run implements Watcher {
         machine.failNext(step.kind === 'fail-sync' ? 'sync' : 'write', step.prefix)
         return
       case 'fail':
-        machine.fail(step)
+        machine.fail({ ...step, path: step.prefix })
         return
       case 'full':
         machine.setFull(true)
         this.world.clock.after(step.forMs, () => machine.setFull(false))
         return
       case 'slow':
-        machine.setLatency(step.latencyMs)
-        this.world.clock.after(step.forMs, () => machine.setLatency(CALM_LATENCY_MS))
+        machine.slowDown(step.latencyMs, step.forMs)
         return
       case 'reset':
         this.say('network: all connections are reset')

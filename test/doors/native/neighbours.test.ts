@@ -7,7 +7,7 @@ import { EastGuardClient } from '../../../src/client/client.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
 import type { Connection } from '../../../src/ports/streams.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
-import { BROKER_HOST, BROKER_PORT, Machine } from '../../../src/sim/storage/machine.ts'
+import { BROKER_HOST, BROKER_PORT, storageMachine } from '../../../src/sim/storage/machine.ts'
 import { storagePlan } from '../../../src/sim/storage/plan.ts'
 import { simWorld, type World } from '../../../src/sim/world.ts'
 import { fetch } from '../../../src/wire/native/fetch.ts'
@@ -80,7 +80,7 @@ async function sendTimes(bad: readonly Bad[]): Promise<readonly number[]> {
   const world: World = simWorld(1)
   const wrong: string[] = []
   const watcher = { say: () => {}, violation: (what: string) => void wrong.push(what) }
-  const machine = new Machine(world, storagePlan(1), watcher)
+  const machine = storageMachine(world, storagePlan(1), watcher)
   machine.start()
   const good = world.process('good')
   const client = new EastGuardClient({ seeds: [`${BROKER_HOST}:${BROKER_PORT}`] }, good.ports)

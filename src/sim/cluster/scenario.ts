@@ -1,0 +1,209 @@
+// One run of one plan: whole brokers on machines of their own, and clients by the SDK, on one network.
+//
+//   brokers start ─> clients at work, the plan's steps each at its time ──────────────────────> 60 s ─> all is judged
+//                      liveness: at 40 s trouble ends, and within a bound everything must work again
+//
+// Judged are: histories of metadata operations, which must be linearizable (../linear); records, by ../judge.ts; and in the
+// mode of liveness that every broker does what it is asked for. A run is the same to the letter each time.
+
+import { Judge } from '../judge.ts'
+import { checkLinearizable } from '../linear/check.ts'
+import type { Watcher } from '../machine.ts'
+import type { Loop } from '../storage/scenario.ts'
+import { simWorld, type World } from '../world.ts'
+import { Faults } from './faults.ts'
+import { type Machines, machinesOf, type Realm } from './machines.ts'
+import { MetadataClient } from './metadata-client.ts'
+import { CALM_AT_MS, type ClusterPlan, RUN_MS } from './plan.ts'
+import { RecordClient } from './record-client.ts'
+import { brokerHost } from './step.ts'
+
+export interface ClusterOutcome {
+  readonly violations: readonly string[]
+  readonly story: readonly string[]
+  /** Of clients: attempts at metadata, records sent and readings. */
+  readonly operations: number
+  /** Those that were answered with what was asked for. */
+  readonly answered: number
+  readonly events: number
+  readonly virtualMs: number
+  /** By kind of fault: how often it struck. */
+  readonly hits: Readonly<Record<string, number>>
+}
+
+const START_MS_MAX = 20_000
+/** After the last fault everything must work again within this. */
+const CONVERGE_MS = 40_000
+/** No run needs more; one that does goes round in circles. */
+const EVENTS_MAX = 5_000_000
+
+export async function runCluster(plan: ClusterPlan, loop: Loop): Promise<ClusterOutcome> {
+  const run = new Run(plan, loop)
+  await run.whole()
+  return run.outcome()
+}
+
+class Run implements Watcher {
+  private readonly plan: ClusterPlan
+  private readonly loop: Loop
+  private readonly world: World
+  private readonly judge = new Judge()
+  private readonly machines: Machines
+  private readonly faults: Faults
+  private readonly metadata: readonly MetadataClient[]
+  private readonly records: readonly RecordClient[]
+  private readonly story: string[] = []
+  private readonly wrong: string[] = []
+  private events = 0
+
+  constructor(plan: ClusterPlan, loop: Loop) {
+    this.plan = plan
+    this.loop = loop
+    this.world = simWorld(plan.seed)
+    this.machines = machinesOf(this.world, plan, this)
+    const { all, realms } = this.machines
+    this.faults = new Faults({
+      world: this.world,
+      machines: all,
+      hosts: [...all.map(({ host }) => host), ...plan.metadataClients, ...plan.recordClients],
+      watcher: this,
+      onDiskLost: (broker) => {
+        for (const realm of realms) if (realm.brokers.includes(broker)) realm.life++
+      },
+    })
+    const common = (host: string, i: number, salt: number) => ({
+      host,
+      realm: realms[i % realms.length] as Realm,
+      ports: this.world.process(host).ports,
+      seed: plan.seed * 31 + salt + i,
+      nowMs: () => this.world.clock.monotonic(),
+      watcher: this,
+    })
+    this.metadata = plan.metadataClients.map((host, i) => new MetadataClient(common(host, i, 0)))
+    this.records = plan.recordClients.map(
+      (host, i) => new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge }),
+    )
+  }
+
+  say(line: string): void {
+    this.story.push(`${this.world.clock.monotonic().toFixed(3).padStart(10)} ${line}`)
+  }
+
+  violation(what: string): void {
+    this.wrong.push(what)
+    this.say(`VIOLATION: ${what}`)
+  }
+
+  async whole(): Promise<void> {
+    const { clock } = this.world
+    for (const machine of this.machines.all) machine.start()
+    await this.until('all brokers are up', () => this.allReady, START_MS_MAX)
+    const begin = clock.monotonic()
+    for (const step of this.plan.steps) clock.after(step.atMs, () => this.faults.take(step))
+    const live = this.plan.mode === 'liveness'
+    clock.after(live ? CALM_AT_MS : RUN_MS, () => this.calm())
+    const clients = [...this.metadata, ...this.records]
+    let working = clients.length
+    const ended = (): void => {
+      working--
+    }
+    for (const client of clients) client.work(begin + RUN_MS).then(ended, this.failed(ended))
+    await this.until('all clients have ended', () => working === 0, RUN_MS + CONVERGE_MS)
+    if (live) await this.proveAll()
+    else await this.lookOnce()
+    this.judgeHistories()
+  }
+
+  private get allReady(): boolean {
+    return this.machines.all.every(({ ready }) => ready)
+  }
+
+  private calm(): void {
+    const cut = this.plan.mode === 'liveness' ? this.plan.lastingCut : undefined
+    this.say('the faults end')
+    this.faults.calm(cut === undefined ? undefined : [brokerHost(cut[0]), brokerHost(cut[1])])
+  }
+
+  /** Each client at each broker of its realm, one after another, side by side with the others. */
+  private async proveAll(): Promise<void> {
+    const untilMs = this.world.clock.monotonic() + CONVERGE_MS
+    await this.until('all brokers are up again', () => this.allReady, CONVERGE_MS)
+    const proofs = [
+      ...this.metadata.flatMap((client, i) => {
+        const { realms } = this.machines
+        const { brokers } = realms[i % realms.length] as Realm
+        return brokers.map((broker) => () => client.prove(broker, untilMs))
+      }),
+      ...this.records.map((client) => () => client.prove(CONVERGE_MS)),
+    ]
+    let proving = proofs.length
+    const ended = (): void => {
+      proving--
+    }
+    for (const prove of proofs) {
+      prove().then((missing) => {
+        if (missing !== undefined) this.violation(`does not work again: ${missing}`)
+        ended()
+      }, this.failed(ended))
+    }
+    await this.until('everything works again', () => proving === 0, 2 * CONVERGE_MS)
+  }
+
+  /** What can be read is right; nobody has to answer. */
+  private async lookOnce(): Promise<void> {
+    let looking = this.records.length
+    const ended = (): void => {
+      looking--
+    }
+    for (const client of this.records) client.prove(5000).then(ended, this.failed(ended))
+    await this.until('the last look', () => looking === 0, CONVERGE_MS)
+  }
+
+  private judgeHistories(): void {
+    const attempts = this.metadata.flatMap((client) => client.attempts)
+    const verdict = checkLinearizable(attempts)
+    if (!verdict.ok) this.violation(`${verdict.name} has no order:\n${verdict.explanation}`)
+  }
+
+  private failed(ended: () => void): (error: unknown) => void {
+    return (error) => {
+      this.violation(`a client failed: ${error instanceof Error ? error.stack : String(error)}`)
+      ended()
+    }
+  }
+
+  private async until(what: string, done: () => boolean, withinMs: number): Promise<void> {
+    if (this.wrong.length > 0) return
+    const { clock } = this.world
+    const deadline = clock.monotonic() + withinMs
+    const over = (): boolean =>
+      clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
+    await clock.runUntil(
+      () => done() || over(),
+      () => this.settle(),
+    )
+    if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
+  }
+
+  private async settle(): Promise<void> {
+    await this.loop.settle()
+    const error = this.loop.uncaught()
+    if (error !== undefined) this.violation(`nobody caught ${error.stack ?? error.message}`)
+  }
+
+  outcome(): ClusterOutcome {
+    const attempts = this.metadata.reduce((sum, client) => sum + client.attempts.length, 0)
+    const done = this.metadata.reduce((sum, client) => sum + client.done, 0)
+    const readings = this.records.reduce((sum, client) => sum + client.readings, 0)
+    const toEnd = this.records.reduce((sum, client) => sum + client.readToEnd, 0)
+    return {
+      violations: [...this.wrong, ...this.judge.violations],
+      story: this.story,
+      operations: attempts + this.judge.sent + readings,
+      answered: done + this.judge.acknowledged + toEnd,
+      events: this.events,
+      virtualMs: this.world.clock.monotonic(),
+      hits: { ...Object.fromEntries(this.faults.hits), ...this.world.network.counts },
+    }
+  }
+}
