@@ -1,25 +1,30 @@
-// npm run bench -- append|tiny|tail|catchup|sdk|all [--seconds N] [--dir D] [--json]
+// npm run bench -- append|tiny|tail|catchup|metadata|sdk|all [--brokers N] [--seconds N] [--dir D] [--json]
 //
 // Each question is measured against the limit of this machine, probed in the same run (docs/internals/performance.md).
 
-import { Argument, Command } from 'commander'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { catchup } from './cases/catchup.ts'
+import { metadata } from './cases/metadata.ts'
 import { append, tiny } from './cases/produce.ts'
 import { sdk } from './cases/sdk.ts'
 import { tail } from './cases/tail.ts'
 import { print, type Result } from './report.ts'
 
-const CASES: Readonly<Record<string, (dir: string, seconds: number) => Promise<Result[]>>> = {
+const CASES: Readonly<
+  Record<string, (dir: string, seconds: number, brokers: number) => Promise<Result[]>>
+> = {
   append,
   tiny,
   tail,
   catchup,
+  metadata,
   sdk,
 }
 
 interface Options {
   readonly seconds: string
   readonly dir: string
+  readonly brokers: number
   readonly json?: true
 }
 
@@ -27,6 +32,11 @@ const program = new Command('bench')
   .addArgument(new Argument('<name>', 'the question').choices([...Object.keys(CASES), 'all']))
   .option('--seconds <n>', 'how long each measurement takes', '10')
   .option('--dir <path>', 'whose disk is measured', '.')
+  .addOption(
+    new Option('--brokers <n>', 'of how many brokers the cluster is, in metadata')
+      .default(1)
+      .argParser(brokerCount),
+  )
   .option('--json', 'one JSON object per result')
   .parse()
 
@@ -35,6 +45,12 @@ const wanted = program.args[0] as string
 const results: Result[] = []
 for (const [name, run] of Object.entries(CASES)) {
   if (wanted !== 'all' && wanted !== name) continue
-  results.push(...(await run(options.dir, Number(options.seconds))))
+  results.push(...(await run(options.dir, Number(options.seconds), options.brokers)))
 }
 print(results, options.json === true)
+
+function brokerCount(text: string): number {
+  if (text !== '1')
+    throw new InvalidArgumentError('Brokers do not form a cluster yet: only 1 goes.')
+  return 1
+}

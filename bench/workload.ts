@@ -33,32 +33,50 @@ export function makeProduceFrame(topicId: TopicId, batch: Uint8Array): Uint8Arra
 }
 
 export interface Measured {
-  readonly broker: BrokerProcess
+  readonly brokers: readonly BrokerProcess[]
   readonly client: EastGuard
 }
 
 /** Runs `measure` against a fresh broker whose data lies below `parent`, and removes everything afterwards. */
-export async function withBroker<T>(
+export function withBroker<T>(
   parent: string,
+  measure: (measured: { readonly broker: BrokerProcess; readonly client: EastGuard }) => Promise<T>,
+  flags: readonly string[] = [],
+): Promise<T> {
+  const one = ({ brokers, client }: Measured): Promise<T> =>
+    measure({ broker: brokers[0] as BrokerProcess, client })
+  return withBrokers(parent, 1, one, flags)
+}
+
+/** Likewise with `count` brokers of one cluster. */
+export async function withBrokers<T>(
+  parent: string,
+  count: number,
   measure: (measured: Measured) => Promise<T>,
   flags: readonly string[] = [],
 ): Promise<T> {
-  const dataDir = await mkdtemp(join(parent, 'eastguard-bench-'))
+  const dataDirs = await Promise.all(
+    Array.from({ length: count }, () => mkdtemp(join(parent, 'eastguard-bench-'))),
+  )
+  const brokers = await Promise.all(dataDirs.map((dataDir) => startBroker(dataDir, flags)))
+  const client = new EastGuard({ seeds: brokers.map(({ port }) => `127.0.0.1:${port}`) })
+  try {
+    await Promise.all(brokers.map((broker) => broker.ready()))
+    return await measure({ brokers, client })
+  } finally {
+    await client.close()
+    for (const { child } of brokers) child.kill('SIGTERM')
+    await Promise.all(brokers.map(({ exited }) => exited))
+    for (const dataDir of dataDirs) await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+function startBroker(dataDir: string, flags: readonly string[]): Promise<BrokerProcess> {
   // With BENCH_PROFILE set the broker leaves a .cpuprofile in the working directory.
   const profile = process.env['BENCH_PROFILE'] !== undefined
-  const broker = await spawnBroker({
+  return spawnBroker({
     dataDir,
     flags: ['--log-level=warn', ...flags],
     nodeFlags: profile ? ['--cpu-prof'] : [],
   })
-  const client = new EastGuard({ seeds: [`127.0.0.1:${broker.port}`] })
-  try {
-    await broker.ready()
-    return await measure({ broker, client })
-  } finally {
-    await client.close()
-    broker.child.kill('SIGTERM')
-    await broker.exited
-    await rm(dataDir, { recursive: true, force: true })
-  }
 }
