@@ -29,6 +29,16 @@ export interface Entry {
 export interface HardState {
   readonly term: number
   readonly vote: NodeId | undefined
+  /**
+   * Of a member that was removed and has deleted its log: where that ended. Others may count on its vote still, by members
+   * of before its removal, and it must not vote for a log that lacks what its own had.
+   */
+  readonly deletedUpTo?: LogEnd
+}
+
+export interface LogEnd {
+  readonly index: number
+  readonly term: number
 }
 
 /** The state machine after `index`, and who the members were then. */

@@ -1,4 +1,4 @@
-// npm run mutations -- [--seeds N] [--only TEXT]
+// npm run mutations -- [--seeds N] [--judge TEXT] [--only TEXT]
 //
 // Breaks one rule after another in a copy of the compiled code and runs the simulator on it until a seed finds it. Prints
 // which seed that was; exits 1 when one is not found within --seeds. A rule that can be broken unseen has no judge.
@@ -8,7 +8,7 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Table from 'cli-table3'
 import { Command, InvalidArgumentError } from 'commander'
-import { mutate } from './mutate.ts'
+import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
 
@@ -36,8 +36,10 @@ async function seedsToFind(
   await rm(dir, { recursive: true, force: true })
   await mkdir(MUTANTS, { recursive: true })
   await cp('build', dir, { recursive: true })
-  const path = join(dir, mutation.file)
-  await writeFile(path, mutate(await readFile(path, 'utf8'), mutation))
+  for (const edit of editsOf(mutation)) {
+    const path = join(dir, edit.file)
+    await writeFile(path, mutate(await readFile(path, 'utf8'), edit, mutation.name))
+  }
   try {
     return await firstFailure(join(dir, judge), seeds)
   } finally {
@@ -75,15 +77,22 @@ function wholeNumber(text: string): number {
 const command = new Command('mutations')
   .description('Breaks one rule after another and sees whether the simulator finds it.')
   .option('--seeds <number>', 'seeds to try for each', wholeNumber, 2000)
+  .option('--judge <text>', 'the simulator with this in its path', '')
   .option('--only <text>', 'mutations with this in their name', '')
   .allowExcessArguments(false)
 
-command.action(async ({ seeds, only }: { seeds: number; only: string }) => {
+interface Options {
+  readonly seeds: number
+  readonly judge: string
+  readonly only: string
+}
+
+command.action(async ({ seeds, judge, only }: Options) => {
   const table = new Table({
     head: ['rule that is broken', 'found by seed'],
     style: { head: [], border: [] },
   })
-  for (const { main, mutations } of JUDGES) {
+  for (const { main, mutations } of JUDGES.filter((one) => one.main.includes(judge))) {
     for (const mutation of mutations.filter(({ name }) => name.includes(only))) {
       const found = await seedsToFind(main, mutation, seeds)
       console.log(`${mutation.name}: ${found ?? `not found in ${seeds} seeds`}`)

@@ -3,13 +3,15 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { mutate } from './mutate.ts'
+import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
 
 test('every mutation changes what it means to change', () => {
   for (const mutation of [...STORAGE_MUTATIONS, ...RAFT_MUTATIONS]) {
-    const code = readFileSync(`build/${mutation.file}`, 'utf8')
-    assert.notEqual(mutate(code, mutation), code, mutation.name)
+    for (const edit of editsOf(mutation)) {
+      const code = readFileSync(`build/${edit.file}`, 'utf8')
+      assert.notEqual(mutate(code, edit, mutation.name), code, mutation.name)
+    }
   }
 })

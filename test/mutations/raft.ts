@@ -85,7 +85,74 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'promote a learner that lags',
     file: 'src/core/raft/leading.js',
-    find: "if (change.kind === 'promote' && !this.caughtUp(change.node))",
-    replace: 'if (false)',
+    find: 'if (!this.caughtUp(node))\n            return false;',
+    replace: '',
+  },
+  {
+    name: 'promote the first learner of a lone voter when no second has caught up',
+    file: 'src/core/raft/leading.js',
+    find: 'voters.length > 1 ||',
+    replace: 'true ||',
+  },
+  {
+    name: 'skip stickiness',
+    file: 'src/core/raft/raft.js',
+    find: 'if (!transfer && term > this.term && this.holdsTo())\n            return;',
+    replace: '',
+  },
+  {
+    name: 'skip pre-vote with stickiness off',
+    file: 'src/core/raft/raft.js',
+    find: 'if (!transfer && term > this.term && this.holdsTo())\n            return;',
+    replace: '',
+    also: {
+      file: 'src/core/raft/raft.js',
+      find: "this.campaign('pre-candidate', false);",
+      replace: "this.campaign('candidate', false);",
+    },
+  },
+  {
+    name: 'keep leading without a quorum',
+    file: 'src/core/raft/leading.js',
+    find: 'if (now - this.quorumRoundBegan() >= electionTimeoutMs && !this.alone()) {',
+    replace: 'if (false) {',
+  },
+  {
+    name: 'read before an entry of the own term has committed',
+    file: 'src/core/raft/leading.js',
+    find: 'if (this.termBegun && this.holdsLease()) {',
+    replace: 'if (this.holdsLease()) {',
+  },
+  {
+    name: 'vote not when it is asked but when it is a voter',
+    file: 'src/core/raft/raft.js',
+    find: 'const { from, pre, term, transfer, lastIndex, lastTerm } = message;',
+    replace:
+      'const { from, pre, term, transfer, lastIndex, lastTerm } = message;\n' +
+      '        if (!isVoter(this.members, this.id)) return;',
+  },
+  {
+    name: 'delete the term and the vote of a removed member',
+    file: 'test/core/raft/driver.js',
+    find: 'return raft.remains;',
+    replace: 'return { ...raft.remains, term: 0, vote: undefined };',
+  },
+  {
+    name: 'forget where the log of a removed member ended',
+    file: 'test/core/raft/driver.js',
+    find: 'return raft.remains;',
+    replace: 'return { ...raft.remains, deletedUpTo: undefined };',
+  },
+  {
+    name: 'a wiped disk that votes',
+    file: 'test/core/raft/driver.js',
+    find: 'this.disk = emptyDisk(another, NOBODY);',
+    replace: 'this.disk = emptyDisk(this.disk.member, NOBODY);',
+  },
+  {
+    name: 'answer a proposal by log position',
+    file: 'test/core/raft/driver.js',
+    find: "return payload.kind === 'command' && waiting.has(payload.id) ? payload.id : undefined;",
+    replace: 'return [...waiting].find(([, index]) => index === at)?.[0];',
   },
 ]

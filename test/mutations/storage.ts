@@ -1,12 +1,17 @@
 // What the storage simulator must find: each a rule of PROTOCOLS §3 that is broken, as a change of the compiled code.
 
-export interface Mutation {
-  readonly name: string
+export interface Edit {
   /** Below build/. */
   readonly file: string
   /** Occurs once. */
   readonly find: string
   readonly replace: string
+}
+
+export interface Mutation extends Edit {
+  readonly name: string
+  /** For a rule that stands in two places. */
+  readonly also?: Edit
 }
 
 export const STORAGE_MUTATIONS: readonly Mutation[] = [

@@ -11,6 +11,7 @@
 //
 // The share leaves room for clocks that run 5 % apart, either way.
 
+import { assert } from '../../base/assert.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type {
   AppendAnswer,
@@ -113,8 +114,15 @@ export class Leading {
     if (log.membersIndex > commit) return 'change-under-way'
     const members = changed(log.members, change)
     if (members === undefined) return 'no-such-member'
-    if (change.kind === 'promote' && !this.caughtUp(change.node)) return 'not-caught-up'
+    if (change.kind === 'promote' && !this.mayPromote(change.node)) return 'not-caught-up'
     return this.propose({ kind: 'members', id, members })
+  }
+
+  /** Of two voters both are needed: a lone one takes the first with it only when the second can follow at once. */
+  private mayPromote(node: NodeId): boolean {
+    const { voters, learners } = this.host.log.members
+    if (!this.caughtUp(node)) return false
+    return voters.length > 1 || learners.some((other) => other !== node && this.caughtUp(other))
   }
 
   /** It has all that is committed, and answers as a quorum does. */
@@ -306,7 +314,7 @@ export class Leading {
     const { log, options, term, commit } = this.host
     const prevIndex = progress.next - 1
     const prevTerm = log.term(prevIndex)
-    if (prevTerm === undefined) return
+    assert(prevTerm !== undefined, 'what is sent follows an entry that is here')
     const entries = log.slice(progress.next, log.lastIndex, options.appendBytesMax)
     const { round } = this
     this.host.send({

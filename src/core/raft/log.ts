@@ -10,7 +10,7 @@
 // those before it are. So the log keeps who the members are at each point of itself.
 
 import { assert } from '../../base/assert.ts'
-import type { Entry, Members, Snapshot } from '../../model/raft.ts'
+import type { Entry, LogEnd, Members, Snapshot } from '../../model/raft.ts'
 import type { Restored } from './types.ts'
 
 interface MembersSince {
@@ -24,8 +24,10 @@ export class RaftLog {
   private baseTerm: number
   private history: MembersSince[]
   snapshot: Snapshot | undefined
+  readonly deletedUpTo: LogEnd | undefined
 
-  constructor({ snapshot, entries, members }: Restored) {
+  constructor({ hardState, snapshot, entries, members }: Restored) {
+    this.deletedUpTo = hardState.deletedUpTo
     this.snapshot = snapshot
     this.baseIndex = snapshot?.index ?? 0
     this.baseTerm = snapshot?.term ?? 0
@@ -71,10 +73,16 @@ export class RaftLog {
     return taken
   }
 
-  /** Whether a log that ends so lacks nothing that this one has (the paper, 5.4.1). */
-  isUpToDate(lastIndex: number, lastTerm: number): boolean {
-    if (lastTerm !== this.lastTerm) return lastTerm > this.lastTerm
-    return lastIndex >= this.lastIndex
+  /** The furthest that this member has held the log, even if it has deleted it since. */
+  get end(): LogEnd {
+    const end = { index: this.lastIndex, term: this.lastTerm }
+    const { deletedUpTo } = this
+    return deletedUpTo === undefined || reaches(end, deletedUpTo) ? end : deletedUpTo
+  }
+
+  /** Whether a log that ends so lacks nothing that this member has had (the paper, 5.4.1). */
+  isUpToDate(end: LogEnd): boolean {
+    return reaches(end, this.end)
   }
 
   /** The greatest index, `index` or below, whose term is `term` or below: where two logs may still agree. */
@@ -143,6 +151,10 @@ export class RaftLog {
   private noteMembers({ index, payload }: Entry): void {
     if (payload.kind === 'members') this.history.push({ index, members: payload.members })
   }
+}
+
+function reaches(end: LogEnd, other: LogEnd): boolean {
+  return end.term === other.term ? end.index >= other.index : end.term > other.term
 }
 
 /** What an entry counts for in a bound. */

@@ -57,6 +57,8 @@ export class Progress {
   refused(prevIndex: number, agreement: number): void {
     if (this.state === 'snapshot' || prevIndex < this.match) return
     if (this.state === 'probe' && prevIndex !== this.next - 1) return
+    // It had this much: it was removed, has deleted its log and is back, and what it said before its removal came late.
+    if (prevIndex === this.match) this.match = Math.min(this.match, agreement)
     this.probe()
     this.next = Math.max(this.match + 1, Math.min(prevIndex, agreement + 1))
   }

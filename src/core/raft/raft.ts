@@ -194,6 +194,20 @@ export class Raft implements LeadingHost {
 
   // Effects.
 
+  /** Whether `take` has anything to give: a member that has nothing costs nothing. */
+  get hasWork(): boolean {
+    return (
+      this.out.length > 0 ||
+      this.outAfterSync.length > 0 ||
+      this.unpersistedFrom !== undefined ||
+      this.hardStateChanged ||
+      this.newSnapshot ||
+      this.truncatedFrom !== undefined ||
+      this.readAnswers.length > 0 ||
+      Math.min(this.commit, this.synced) > this.applied
+    )
+  }
+
   take(): Effects {
     const from = this.unpersistedFrom
     const { lastIndex, lastTerm } = this.log
@@ -225,7 +239,15 @@ export class Raft implements LeadingHost {
   }
 
   get hardState(): HardState {
-    return { term: this.term, vote: this.vote }
+    const { term, vote } = this
+    const { deletedUpTo } = this.log
+    return deletedUpTo === undefined ? { term, vote } : { term, vote, deletedUpTo }
+  }
+
+  /** What has to stay when this member was removed and all else of the group is deleted here. */
+  get remains(): HardState {
+    const { term, vote } = this
+    return { term, vote, deletedUpTo: this.log.end }
   }
 
   private takeCommitted(): readonly Entry[] {
@@ -355,7 +377,7 @@ export class Raft implements LeadingHost {
     const { from, pre, term, transfer, lastIndex, lastTerm } = message
     if (!transfer && term > this.term && this.holdsTo()) return
     if (!pre && term > this.term) this.follow(term, undefined)
-    const upToDate = this.log.isUpToDate(lastIndex, lastTerm)
+    const upToDate = this.log.isUpToDate({ index: lastIndex, term: lastTerm })
     const free = pre ? term > this.term : this.vote === undefined || this.vote === from
     const granted = term >= this.term && free && upToDate && (pre || this.leader === undefined)
     if (granted && !pre) {
