@@ -31,8 +31,8 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'acknowledge before the sync',
     file: 'src/core/raft/raft.js',
-    find: 'this.answer(this.outAfterSync, from, round, { ok: true, match });\n    }\n    cutOff',
-    replace: 'this.answer(this.out, from, round, { ok: true, match });\n    }\n    cutOff',
+    find: 'this.answerAfterSync(from, round, { ok: true, match });\n    }\n    cutOff',
+    replace: 'this.answer(from, round, { ok: true, match });\n    }\n    cutOff',
   },
   {
     name: 'apply past the commit',

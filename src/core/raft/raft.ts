@@ -33,6 +33,7 @@ import type {
 import { Leading, type LeadingHost } from './leading.ts'
 import { RaftLog } from './log.ts'
 import { hasQuorum, isVoter } from './members.ts'
+import { Outbox } from './outbox.ts'
 import type {
   Effects,
   MembersChange,
@@ -67,15 +68,7 @@ export class Raft implements LeadingHost {
   private heardAt: number
   private votes = new Map<NodeId, boolean>()
   private incoming: PartialSnapshot | undefined
-  // What `take` will give.
-  private out: Message[] = []
-  private outAfterSync: Message[] = []
-  private hardStateChanged = false
-  private unpersistedFrom: number | undefined
-  private newSnapshot = false
-  private installed = false
-  private truncatedFrom: number | undefined
-  private readAnswers: ReadAnswer[] = []
+  private readonly outbox = new Outbox()
 
   constructor(options: RaftOptions, restored: Restored, now: number) {
     this.options = options
@@ -136,7 +129,7 @@ export class Raft implements LeadingHost {
         else if (message.kind === 'snapshot') this.onSnapshotPart(message)
         else {
           this.commitTo(Math.min(message.commit, this.log.lastIndex))
-          this.answer(this.out, message.from, message.round, { ok: true })
+          this.answer(message.from, message.round, { ok: true })
         }
         return
       case 'append-answer':
@@ -166,7 +159,7 @@ export class Raft implements LeadingHost {
   /** `take` brings the answer; at once when this member does not lead. */
   read(id: string, now: number): void {
     this.now = now
-    if (this.leading === undefined) this.readAnswers.push({ id, index: undefined })
+    if (this.leading === undefined) this.outbox.answerRead({ id, index: undefined })
     else this.leading.read(id)
   }
 
@@ -181,7 +174,7 @@ export class Raft implements LeadingHost {
     assert(index <= this.applied, 'a snapshot holds what was applied')
     if (index <= (this.log.snapshot?.index ?? 0)) return
     this.log.compact(index, data, this.options.entriesKept)
-    this.newSnapshot = true
+    this.outbox.compact()
   }
 
   /** All effects up to those with this mark are durable. */
@@ -194,48 +187,13 @@ export class Raft implements LeadingHost {
 
   // Effects.
 
-  /** Whether `take` has anything to give: a member that has nothing costs nothing. */
+  /** Whether `take` has anything to give: whoever has many groups asks first. */
   get hasWork(): boolean {
-    return (
-      this.out.length > 0 ||
-      this.outAfterSync.length > 0 ||
-      this.unpersistedFrom !== undefined ||
-      this.hardStateChanged ||
-      this.newSnapshot ||
-      this.truncatedFrom !== undefined ||
-      this.readAnswers.length > 0 ||
-      Math.min(this.commit, this.synced) > this.applied
-    )
+    return !this.outbox.isEmpty || Math.min(this.commit, this.synced) > this.applied
   }
 
   take(): Effects {
-    const from = this.unpersistedFrom
-    const { lastIndex, lastTerm } = this.log
-    // What is said in a new term, or with a new vote, is said when that cannot be forgotten any more.
-    const [now, later] = this.hardStateChanged
-      ? [[], [...this.out, ...this.outAfterSync]]
-      : [this.out, this.outAfterSync]
-    const effects: Effects = {
-      messages: now,
-      hardState: this.hardStateChanged ? this.hardState : undefined,
-      snapshot: this.newSnapshot ? this.log.snapshot : undefined,
-      installed: this.installed,
-      truncatedFrom: this.truncatedFrom,
-      entries: from === undefined ? [] : this.log.slice(from, lastIndex, Number.POSITIVE_INFINITY),
-      messagesAfterSync: later,
-      committed: this.takeCommitted(),
-      reads: this.readAnswers,
-      mark: { index: lastIndex, term: lastTerm },
-    }
-    this.out = []
-    this.outAfterSync = []
-    this.hardStateChanged = false
-    this.newSnapshot = false
-    this.installed = false
-    this.truncatedFrom = undefined
-    this.unpersistedFrom = undefined
-    this.readAnswers = []
-    return effects
+    return this.outbox.take(this.log, this.hardState, this.takeCommitted())
   }
 
   get hardState(): HardState {
@@ -261,11 +219,11 @@ export class Raft implements LeadingHost {
   // For leading.
 
   send(message: Message): void {
-    this.out.push(message)
+    this.outbox.send(message)
   }
 
   persist(index: number): void {
-    this.unpersistedFrom = Math.min(this.unpersistedFrom ?? index, index)
+    this.outbox.append(index)
   }
 
   commitTo(index: number): void {
@@ -276,7 +234,7 @@ export class Raft implements LeadingHost {
   }
 
   answerRead(answer: ReadAnswer): void {
-    this.readAnswers.push(answer)
+    this.outbox.answerRead(answer)
   }
 
   stepDown(): void {
@@ -289,7 +247,7 @@ export class Raft implements LeadingHost {
     if (term > this.term) {
       this.term = term
       this.vote = undefined
-      this.hardStateChanged = true
+      this.outbox.changeHardState()
     }
     this.leading?.end()
     this.leading = undefined
@@ -334,7 +292,7 @@ export class Raft implements LeadingHost {
     if (role === 'candidate') {
       this.term++
       this.vote = this.id
-      this.hardStateChanged = true
+      this.outbox.changeHardState()
     }
     if (this.won()) return
     const pre = role === 'pre-candidate'
@@ -342,7 +300,7 @@ export class Raft implements LeadingHost {
       if (to === this.id) continue
       const { lastIndex, lastTerm } = this.log
       // The vote for itself is one, and must not be forgotten either.
-      this.outAfterSync.push({
+      this.outbox.sendAfterSync({
         kind: 'vote',
         from: this.id,
         to,
@@ -381,11 +339,11 @@ export class Raft implements LeadingHost {
     const free = pre ? term > this.term : this.vote === undefined || this.vote === from
     const granted = term >= this.term && free && upToDate && (pre || this.leader === undefined)
     if (granted && !pre) {
-      if (this.vote !== from) this.hardStateChanged = true
+      if (this.vote !== from) this.outbox.changeHardState()
       this.vote = from
       this.waitForLeader()
     }
-    this.outAfterSync.push({
+    this.outbox.sendAfterSync({
       kind: 'vote-answer',
       from: this.id,
       to: from,
@@ -413,12 +371,12 @@ export class Raft implements LeadingHost {
     const { log } = this
     if (prevIndex < this.commit) {
       // Old news: all up to the commit index agrees anyway.
-      return this.answer(this.outAfterSync, from, round, { ok: true, match: this.commit })
+      return this.answerAfterSync(from, round, { ok: true, match: this.commit })
     }
     if (log.term(prevIndex) !== prevTerm) {
       const hintIndex = log.agreement(prevIndex, prevTerm)
       const hintTerm = log.term(hintIndex) ?? 0
-      this.answer(this.out, from, round, { ok: false, prevIndex, hintIndex, hintTerm })
+      this.answer(from, round, { ok: false, prevIndex, hintIndex, hintTerm })
       return
     }
     for (const entry of entries) {
@@ -430,17 +388,14 @@ export class Raft implements LeadingHost {
     }
     const match = prevIndex + entries.length
     this.commitTo(Math.min(commit, match))
-    this.answer(this.outAfterSync, from, round, { ok: true, match })
+    this.answerAfterSync(from, round, { ok: true, match })
   }
 
   private cutOff(index: number): void {
     assert(index > this.commit, 'what is committed is never replaced')
     this.log.truncate(index)
-    this.truncatedFrom = Math.min(this.truncatedFrom ?? index, index)
+    this.outbox.cutOff(index)
     this.synced = Math.min(this.synced, index - 1)
-    if (this.unpersistedFrom !== undefined && this.unpersistedFrom >= index) {
-      this.unpersistedFrom = undefined
-    }
   }
 
   private onSnapshotPart(part: SnapshotPart): void {
@@ -449,7 +404,7 @@ export class Raft implements LeadingHost {
     if (this.log.term(index) === snapshotTerm) this.commitTo(index)
     if (index <= this.commit) {
       const match = this.commit
-      return this.answer(this.outAfterSync, from, round, { ok: true, match })
+      return this.answerAfterSync(from, round, { ok: true, match })
     }
     let { incoming } = this
     if (incoming?.index !== index || incoming.term !== snapshotTerm || offset === 0) {
@@ -461,7 +416,7 @@ export class Raft implements LeadingHost {
       incoming.bytes += bytes.length
     }
     if (incoming.bytes < totalBytes) {
-      this.out.push({
+      this.outbox.send({
         kind: 'snapshot-answer',
         from: this.id,
         to: from,
@@ -473,34 +428,32 @@ export class Raft implements LeadingHost {
       return
     }
     this.install(part, concatBytes(incoming.parts))
-    this.answer(this.outAfterSync, from, round, { ok: true, match: index })
+    this.answerAfterSync(from, round, { ok: true, match: index })
   }
 
   private install({ index, snapshotTerm, members }: SnapshotPart, data: Uint8Array): void {
     this.incoming = undefined
     this.log.reset({ index, term: snapshotTerm, members, data })
-    this.newSnapshot = true
-    this.installed = true
-    this.truncatedFrom = index + 1
-    this.unpersistedFrom = undefined
+    this.outbox.install(index)
     this.synced = index
     this.commit = index
     this.applied = index
   }
 
-  private answer(into: Message[], to: NodeId, round: number, result: AppendAnswer['result']): void {
-    into.push({ kind: 'append-answer', from: this.id, to, term: this.term, round, result })
+  private answer(to: NodeId, round: number, result: AppendAnswer['result']): void {
+    this.outbox.send(this.answerTo(to, round, result))
+  }
+
+  private answerAfterSync(to: NodeId, round: number, result: AppendAnswer['result']): void {
+    this.outbox.sendAfterSync(this.answerTo(to, round, result))
+  }
+
+  private answerTo(to: NodeId, round: number, result: AppendAnswer['result']): Message {
+    return { kind: 'append-answer', from: this.id, to, term: this.term, round, result }
   }
 
   /** A leader of an older term learns that it leads no more. */
   private tellTerm({ from }: Message): void {
-    this.out.push({
-      kind: 'append-answer',
-      from: this.id,
-      to: from,
-      term: this.term,
-      round: 0,
-      result: { ok: true },
-    })
+    this.answer(from, 0, { ok: true })
   }
 }
