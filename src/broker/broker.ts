@@ -153,9 +153,8 @@ export class Broker {
     }
     const leader = runtime.leaderOf(partition)
     if (leader === undefined) {
-      const { name, policy } = runtime.topic
-      const message = `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`
-      sink.refused(slot, 'UNKNOWN_PARTITION', message)
+      const { code, message } = notHere(runtime, partition)
+      sink.refused(slot, code, message)
       return
     }
     leader.produce(partition, batch, leastKeyHash, greatestKeyHash, acks, timeoutMs, sink, slot)
@@ -173,13 +172,7 @@ export class Broker {
     if (runtime === undefined) {
       return new EastGuardError('UNKNOWN_TOPIC', `there is no topic with the id ${topicId}`)
     }
-    if (runtime.leaderOf(partition) === undefined) {
-      const { name, policy } = runtime.topic
-      return new EastGuardError(
-        'UNKNOWN_PARTITION',
-        `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`,
-      )
-    }
+    if (runtime.leaderOf(partition) === undefined) return notHere(runtime, partition)
     return new Cursor(this.parts.store, runtime, partition, offset)
   }
 
@@ -219,4 +212,15 @@ export class Broker {
     for (const runtime of this.registry.all()) runtime.stop()
     await Promise.allSettled(this.dropping.values())
   }
+}
+
+function notHere(runtime: TopicRuntime, partition: number): EastGuardError {
+  const { name, policy } = runtime.topic
+  const node = runtime.leaderElsewhere(partition)
+  if (node !== undefined) {
+    const message = `partition ${partition} of topic ${name} is led by node ${node}`
+    return new EastGuardError('NOT_LEADER', message, { detail: { node } })
+  }
+  const message = `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`
+  return new EastGuardError('UNKNOWN_PARTITION', message)
 }

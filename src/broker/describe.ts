@@ -1,4 +1,5 @@
 import type { MetadataView } from '../core/metadata/types.ts'
+import type { NodeId } from '../model/ids.ts'
 import type { DiskSpace } from '../ports/disk.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { BrokerOptions } from './options.ts'
@@ -8,6 +9,7 @@ export function describeCluster(
   state: MetadataView,
   space: DiskSpace,
 ): DescribeClusterResponse {
+  const numberOf = (node: NodeId): number => state.nodeNumbers.get(node) ?? 0
   let ranges = 0
   let segments = 0
   for (const topic of state.topics.values()) {
@@ -22,7 +24,7 @@ export function describeCluster(
     brokers: [
       {
         nodeId: options.nodeId,
-        nodeNumber: 1,
+        nodeNumber: numberOf(options.nodeId),
         displayName: options.displayName,
         host: options.advertised.host,
         clientPort: options.advertised.port(),
@@ -31,6 +33,17 @@ export function describeCluster(
         diskTotalBytes: space.totalBytes,
         diskFreeBytes: space.freeBytes,
       },
+      ...options.others().map(({ nodeId, displayName, client }) => ({
+        nodeId,
+        nodeNumber: numberOf(nodeId),
+        displayName,
+        host: client.host,
+        clientPort: client.port,
+        alive: true,
+        version: '',
+        diskTotalBytes: 0,
+        diskFreeBytes: 0,
+      })),
     ],
   }
 }

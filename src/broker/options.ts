@@ -8,6 +8,7 @@ import type { DiskSpace } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Metrics } from '../ports/metrics.ts'
 import type { Random } from '../ports/random.ts'
+import type { Address } from '../ports/streams.ts'
 import type { LogStore } from '../storage/types.ts'
 import type { MetadataLog } from './metadata/types.ts'
 
@@ -19,6 +20,15 @@ interface BrokerPorts {
   readonly metrics: Metrics
 }
 
+/** Another broker of the cluster. */
+export interface Neighbour {
+  readonly nodeId: NodeId
+  readonly displayName: string
+  /** Where brokers reach it, and where clients do. */
+  readonly cluster: Address
+  readonly client: Address
+}
+
 export interface BrokerOptions {
   readonly nodeId: NodeId
   readonly clusterId: string
@@ -26,6 +36,8 @@ export interface BrokerOptions {
   readonly version: string
   /** Where clients are told to connect. */
   readonly advertised: { readonly host: string; readonly port: () => number }
+  /** The other brokers of the cluster, as far as they are known. */
+  others(): readonly Neighbour[]
   /** The policy of a topic whose creator decides nothing but the number of replicas. */
   readonly defaultPolicy: (replicationFactor: number) => TopicPolicy
   readonly defaultReplicationFactor: number

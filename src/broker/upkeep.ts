@@ -60,7 +60,7 @@ export class Upkeep {
     if (runtime.deleted) return
     for (const leader of runtime.allLeaders()) leader.rollWhenOld()
     try {
-      const dropped = await retain(this.broker.parts, runtime.topic)
+      const dropped = await retain(this.broker.parts, runtime.topic, this.context.nodeId)
       if (dropped > 0) {
         this.context.log.info('segments past their retention were dropped', {
           topic: runtime.topic.name,

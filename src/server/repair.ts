@@ -93,7 +93,8 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
       await store.close()
     }
     if (failure !== undefined) throw failure
-    await dataDir.confirm()
+    await dataDir.confirm('journal')
+    await dataDir.confirm('wal')
     const { findings } = await surveyDir(disk, WAL_DIR, catalog, facts)
     for (const { facts: about, base, entries, gaps, rebuild } of findings) {
       if (!rebuild) continue

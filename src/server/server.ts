@@ -2,23 +2,23 @@
 // the order in which each needs the one before. Ending goes the other way round. app/ gives it the machine's ports, sim/
 // simulated ones; nothing here knows which.
 //
-//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> journal ─> metadata ─> log store (recovery) ─> confirm
-//     ─> broker ─> native door ─> ready
+//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> journal ─> metadata (up to date) ─> log store (recovery)
+//     ─> confirmed ─> broker ─> native door ─> ready
 //
 // The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready.
 
 import { Broker } from '../broker/broker.ts'
-import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
 import { serveAdmin } from '../doors/admin/admin.ts'
 import { NativeDoor } from '../doors/native/door.ts'
 import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
-import { JOURNAL_DIR, type Journal, openJournal } from '../storage/journal/journal.ts'
+import { JOURNAL_DIR, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
 import { diskHint } from './disk-failure.ts'
+import { joinMetadata, openMetadata } from './metadata.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
 export interface ServerOptions {
@@ -74,7 +74,10 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     displayName: settings.displayName,
     journalDir: JOURNAL_DIR,
     walDir: WAL_DIR,
-    cluster: { clusterId: undefined, metadataShards: settings.metadataShards },
+    cluster: {
+      clusterId: settings.cluster?.joins,
+      metadataShards: settings.metadataShards,
+    },
   })
   opened.add(() => dataDir.close())
 
@@ -97,10 +100,13 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     identity: dataDir.identity,
     onFailed,
   })
-  const metadata = await openMetadata(options, dataDir, journal, onFailed)
-  opened.add(() => metadata.close())
-  notReady = 'the metadata is not up to date yet: too few brokers answer'
-  await metadata.allFresh()
+  const metadataOptions = { ports, settings, dataDir, journal, onFailed }
+  const part = await openMetadata(metadataOptions)
+  opened.add(() => part.close())
+  const { log: metadata, cluster } = part
+  notReady = 'the broker waits for its metadata: too few of the brokers that keep it answer'
+  options.hooks.onMetadata?.({ nodeId: dataDir.nodeId, cluster, shards: metadata.shards })
+  await joinMetadata(metadataOptions, metadata)
   notReady = 'the broker is starting'
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
@@ -111,7 +117,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const parts = { ports, metadata, store, space: () => disk.space() }
   await sweepStrays(parts)
   await settleRecovered(parts)
-  await dataDir.confirm()
+  await dataDir.confirm('wal')
 
   let clientPort = settings.clientPort
   broker = new Broker(
@@ -126,6 +132,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       retentionCheckMs: settings.retentionCheckMs,
       producerIdExpiryMs: settings.producerIdExpiryMs,
       heldBytesMax: settings.unflushedBytesMax,
+      others: () =>
+        settings.cluster?.neighbours().filter((one) => one.nodeId !== dataDir.nodeId) ?? [],
     },
     parts,
   )
@@ -143,6 +151,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   return {
     client,
     http: http.address,
+    cluster,
+    shards: metadata.shards,
     nodeId: dataDir.nodeId,
     clusterId: dataDir.clusterId,
     stop: () => {
@@ -150,37 +160,6 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       stopped ??= opened.close()
       return stopped
     },
-  }
-}
-
-/** Entries that stay in memory behind a snapshot, of each shard. */
-const ENTRIES_KEPT = 256
-
-/** The metadata log closes its journal, once there is one. */
-async function openMetadata(
-  { ports, settings }: ServerOptions,
-  dataDir: DataDir,
-  journal: Journal,
-  onFailed: (error: Error) => void,
-): Promise<ShardedLog> {
-  const { nodeId, founder, metadataShards } = dataDir
-  try {
-    return openShardedLog({
-      ports,
-      journal,
-      nodeId,
-      founder,
-      shards: metadataShards,
-      ...settings.metadataTiming,
-      snapshotBytesLeast: settings.journalFileBytes / 16,
-      entriesKept: ENTRIES_KEPT,
-      send: () => {},
-      others: () => [],
-      onFailed,
-    })
-  } catch (error) {
-    await journal.close()
-    throw error
   }
 }
 

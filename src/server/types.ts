@@ -1,8 +1,10 @@
 // What a whole broker stands on, what it is told, and what its owner gets back.
 
-import type { BrokerOptions } from '../broker/options.ts'
+import type { BrokerOptions, Neighbour } from '../broker/options.ts'
+import type { Shards } from '../broker/shards/shards.ts'
 import type { ShardTiming } from '../broker/shards/types.ts'
 import type { NativeDoorSettings } from '../doors/native/settings.ts'
+import type { ClusterId, NodeId } from '../model/ids.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Compute } from '../ports/compute.ts'
 import type { Disk } from '../ports/disk.ts'
@@ -47,11 +49,33 @@ export interface ServerSettings
   /** A power of two; counts when this broker founds its cluster. */
   readonly metadataShards: number
   readonly metadataTiming: ShardTiming
+  /** Absent: this broker stays alone. */
+  readonly cluster?: ClusterSettings
 }
+
+interface ClusterSettings {
+  readonly port: number
+  /** The cluster that a new broker becomes part of; absent: it founds one. */
+  readonly joins?: ClusterId
+  /** All brokers of the cluster that are known; this one may be among them. Asked again and again. */
+  neighbours(): readonly Neighbour[]
+}
+
+/** The shards of a broker, as far as its owner may have to do with them. */
+type ShardsControl = Pick<
+  Shards,
+  'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf'
+>
 
 export interface BrokerHooks {
   /** The disk failed: nothing more is acknowledged. The process should end with EXIT_DISK. Called at most once. */
   onFatal(error: Error): void
+  /** The broker takes part in the metadata, before it is up to date and long before it is ready. */
+  onMetadata?(part: {
+    readonly nodeId: NodeId
+    readonly cluster: Address | undefined
+    readonly shards: ShardsControl
+  }): void
 }
 
 export interface RunningBroker {
@@ -59,8 +83,11 @@ export interface RunningBroker {
   readonly client: Address
   /** Health, readiness and metrics; undefined when that door is off. */
   readonly http: Address | undefined
-  readonly nodeId: string
-  readonly clusterId: string
+  /** Where other brokers reach it; undefined when it stays alone. */
+  readonly cluster: Address | undefined
+  readonly shards: ShardsControl
+  readonly nodeId: NodeId
+  readonly clusterId: ClusterId
   /** Stops taking requests, answers those in flight within the drain time, flushes and closes. */
   stop(): Promise<void>
 }

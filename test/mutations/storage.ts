@@ -83,9 +83,10 @@ export const STORAGE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'apply a journal entry before its sync',
-    file: 'src/broker/metadata/journaled-log.js',
-    find: 'await this.journal.sync();',
-    replace: 'this.journal.sync().catch((error) => this.fail(error));',
+    file: 'src/broker/shards/turns.js',
+    find: 'this.host.journal.sync()',
+    replace:
+      '(this.host.journal.sync().catch((error) => this.host.failed(error)), Promise.resolve())',
   },
   {
     name: 'trust a rebuilt index over the entries',

@@ -45,6 +45,12 @@ export class ShardedLog implements MetadataLog {
       get nextProducerId() {
         return shards.copyOf(CLUSTER_SHARD).state.nextProducerId
       },
+      get cluster() {
+        return shards.copyOf(CLUSTER_SHARD).state.cluster
+      },
+      get nodeNumbers() {
+        return shards.copyOf(CLUSTER_SHARD).state.nodeNumbers
+      },
       get appliedIndex() {
         return shards.copyOf(CLUSTER_SHARD).appliedIndex
       },
@@ -63,8 +69,8 @@ export class ShardedLog implements MetadataLog {
   private shardOf(command: Command): number {
     const { count } = this.shards
     if (command.kind === 'CreateTopic') return shardOfName(command.name, count)
-    if (command.kind === 'AllocateProducerIds') return CLUSTER_SHARD
-    return shardOfTopic(command.topicId, count)
+    if ('topicId' in command) return shardOfTopic(command.topicId, count)
+    return CLUSTER_SHARD
   }
 
   fresh({ name, topicId }: TopicRef): Promise<void> {

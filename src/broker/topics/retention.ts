@@ -4,6 +4,7 @@
 
 import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type { BrokerParts } from '../options.ts'
 
 interface Drop {
@@ -74,13 +75,15 @@ function dropLarge(
   }
 }
 
-export async function retain(parts: BrokerParts, topic: Topic): Promise<number> {
+/** Of the ranges that this broker leads. */
+export async function retain(parts: BrokerParts, topic: Topic, nodeId: NodeId): Promise<number> {
   const { store, metadata, ports } = parts
   const { topicId } = topic
   const bytesOf = (range: number, segment: number): number =>
     store.find({ topicId, range, segment })?.bytes ?? 0
   let dropped = 0
   for (const { range, belowSegment } of dropsOf(topic, ports.clock.wall(), bytesOf)) {
+    if (!leadsRange(topic, range, nodeId)) continue
     const result = await metadata.propose({ kind: 'DropSegments', topicId, range, belowSegment })
     // Refused: the topic is gone or changed meanwhile; the next sweep sees what is.
     if (!result.ok) continue
@@ -89,4 +92,9 @@ export async function retain(parts: BrokerParts, topic: Topic): Promise<number> 
     await store.dropSegments(keys)
   }
   return dropped
+}
+
+/** Of a sealed range, whoever led it last. */
+function leadsRange(topic: Topic, number: number, nodeId: NodeId): boolean {
+  return rangeByNumber(topic, number)?.segments.at(-1)?.replicas[0] === nodeId
 }

@@ -1,8 +1,9 @@
-// What this broker keeps running for one topic: a leader per active range, found by partition.
+// What this broker keeps running for one topic: a leader per active range that it leads, found by partition.
 
 import { fromHex } from '../../base/bytes.ts'
 import { activeRange, openOf } from '../../core/metadata/lookup.ts'
-import type { Topic } from '../../core/metadata/types.ts'
+import type { Range, Topic } from '../../core/metadata/types.ts'
+import type { NodeId } from '../../model/ids.ts'
 import { isSystemTopic } from '../../model/topic-name.ts'
 import type { RangeContext } from '../range/context.ts'
 import { RangeLeader } from '../range/leader.ts'
@@ -44,6 +45,7 @@ export class TopicRuntime {
     const { topic } = this
     let widened = topic.policy.partitions !== this.byPartition.length
     for (const range of topic.active) {
+      if (!this.leadsHere(range)) continue
       const leader = this.leaders.get(range.range)
       if (leader !== undefined) leader.update(topic, range)
       else {
@@ -53,9 +55,9 @@ export class TopicRuntime {
     }
     for (const [number, leader] of this.leaders) {
       const active = activeRange(topic, leader.range.firstPartition)
-      if (active?.range === number && openOf(active) !== undefined) continue
+      if (active?.range === number && this.leadsHere(active)) continue
       this.leaders.delete(number)
-      leader.end('gone', 'NOT_LEADER', `range ${number} of topic ${topic.name} is sealed`)
+      leader.end('gone', 'NOT_LEADER', `this broker leads range ${number} of ${topic.name} no more`)
       widened = true
     }
     if (!widened) return
@@ -64,6 +66,16 @@ export class TopicRuntime {
       const { firstPartition, endPartition } = leader.range
       this.byPartition.fill(leader, firstPartition, endPartition)
     }
+  }
+
+  private leadsHere(range: Range): boolean {
+    return openOf(range)?.replicas[0] === this.context.nodeId
+  }
+
+  /** Who leads the partition elsewhere; undefined when there is no such partition. */
+  leaderElsewhere(partition: number): NodeId | undefined {
+    const range = activeRange(this.topic, partition)
+    return range === undefined ? undefined : openOf(range)?.replicas[0]
   }
 
   /** Everybody who waits here is told that the topic is gone. */

@@ -8,6 +8,7 @@
 // written must not be half understood.
 
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { readAddNode, readFoundCluster, writeAddNode, writeFoundCluster } from './codec/cluster.ts'
 import { readMergeRange, readSplitRange, writeMergeRange, writeSplitRange } from './codec/ranges.ts'
 import {
   readDropSegments,
@@ -57,6 +58,8 @@ const CODECS: { readonly [K in CommandKind]: Codec<K> } = {
   DropSegments: { number: 10, write: writeDropSegments, read: readDropSegments },
   SetLogStart: { number: 11, write: writeSetLogStart, read: readSetLogStart },
   AllocateProducerIds: { number: 12, write: writeAllocate, read: readAllocate },
+  FoundCluster: { number: 13, write: writeFoundCluster, read: readFoundCluster },
+  AddNode: { number: 14, write: writeAddNode, read: readAddNode },
 }
 
 const BY_NUMBER: ReadonlyMap<number, Codec<CommandKind>> = new Map(

@@ -3,7 +3,7 @@
 // command. Conditions are evaluated when it is applied, never when it is proposed.
 
 import type { ErrorCode } from '../../base/errors.ts'
-import type { NodeId, TopicId } from '../../model/ids.ts'
+import type { ClusterId, NodeId, TopicId } from '../../model/ids.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Placement, Topic } from './types.ts'
 
@@ -128,6 +128,21 @@ export interface AllocateProducerIds {
   readonly count: number
 }
 
+/** The first entry of a cluster. */
+export interface FoundCluster {
+  readonly kind: 'FoundCluster'
+  readonly clusterId: ClusterId
+  /** How many there are, for ever. */
+  readonly shards: number
+  readonly timeMs: number
+}
+
+/** Gives a node its number; asked again, the same. */
+export interface AddNode {
+  readonly kind: 'AddNode'
+  readonly nodeId: NodeId
+}
+
 export type Command =
   | CreateTopic
   | DeleteTopic
@@ -141,6 +156,8 @@ export type Command =
   | DropSegments
   | SetLogStart
   | AllocateProducerIds
+  | FoundCluster
+  | AddNode
 export type CommandKind = Command['kind']
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>
 
@@ -164,6 +181,8 @@ interface Answers {
   DropSegments: { readonly topic: Topic; readonly dropped: readonly number[] }
   SetLogStart: { readonly topic: Topic }
   AllocateProducerIds: { readonly first: number; readonly count: number }
+  FoundCluster: object
+  AddNode: { readonly number: number }
 }
 
 export interface Refusal {

@@ -5,6 +5,7 @@
 
 import { assert, unreachable } from '../../base/assert.ts'
 import type { TopicId } from '../../model/ids.ts'
+import { addNode, FIRST_NODE_NUMBER, foundCluster } from './cluster.ts'
 import type { AllocateProducerIds, Command, Result } from './commands.ts'
 import { mergeRange, splitRange } from './ranges.ts'
 import { dropSegments, setLogStart } from './retention.ts'
@@ -38,6 +39,9 @@ export function emptyState(): MetadataState {
     topics: new Map(),
     topicsByName: new Map(),
     nextProducerId: FIRST_PRODUCER_ID,
+    cluster: undefined,
+    nodeNumbers: new Map(),
+    nextNodeNumber: FIRST_NODE_NUMBER,
     appliedIndex: 0,
   }
 }
@@ -68,6 +72,8 @@ function forget(state: MetadataState, result: Result, topicId: TopicId): Applied
 function stepOf(state: MetadataState, command: Command): Step {
   if (command.kind === 'CreateTopic') return createTopic(state, command)
   if (command.kind === 'AllocateProducerIds') return { result: allocate(state, command) }
+  if (command.kind === 'FoundCluster') return { result: foundCluster(state, command) }
+  if (command.kind === 'AddNode') return { result: addNode(state, command) }
   const topic = state.topics.get(command.topicId)
   if (topic === undefined) {
     const { topicId } = command

@@ -1,6 +1,9 @@
 // The machine's state as bytes: what a checkpoint stores, and what Raft sends to a member that is far behind.
 //
-//   u16 version (1), i64 applied index, i64 next producer id, u32 topics, then each topic:
+//   u16 version (2), i64 applied index, i64 next producer id,
+//   bool founded, then 16B cluster id, u32 shards, i64 founded at; u32 next node number, u32 nodes, then each:
+//     16B node id, u32 number
+//   u32 topics, then each topic:
 //     16B id, text name, policy, i64 created at, i64 version, u32 next range, text creation token,
 //     log start offsets, u32 ranges, then each range:
 //       u32 number, u32 first partition, u32 end partition, u32s parents, u32s children, u32 segments, then each:
@@ -10,6 +13,7 @@
 // state is checked by the invariants before it is believed.
 
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { readClusterId, readNodeId } from '../../model/id-bytes.ts'
 import {
   malformed,
   readNodeIds,
@@ -27,17 +31,20 @@ import {
 import { stateFault } from './invariants.ts'
 import { emptyState, putTopic } from './machine.ts'
 import { activeOf } from './topic.ts'
-import type { MetadataState, MetadataView, Range, Segment, Topic } from './types.ts'
+import type { MetadataState, Range, Segment, Topic } from './types.ts'
 
-const VERSION = 1
+const VERSION = 2
+const NODE_BYTES = 20
 const OPEN = -1
 const TOPIC_BYTES_LEAST = 100
 const RANGE_BYTES_LEAST = 24
 const SEGMENT_BYTES_LEAST = 37
 
-export function encodeSnapshot(state: MetadataView): Uint8Array {
+export function encodeSnapshot(state: MetadataState): Uint8Array {
   const w = new ByteWriter(4096)
-  w.u16(VERSION).i64(state.appliedIndex).i64(state.nextProducerId).u32(state.topics.size)
+  w.u16(VERSION).i64(state.appliedIndex).i64(state.nextProducerId)
+  writeCluster(w, state)
+  w.u32(state.topics.size)
   for (const topic of state.topics.values()) writeTopic(w, topic)
   return w.finish()
 }
@@ -50,12 +57,41 @@ export function decodeSnapshot(bytes: Uint8Array): MetadataState {
   const state = emptyState()
   state.appliedIndex = readWhole(r)
   state.nextProducerId = readWhole(r)
+  readCluster(r, state)
   const topics = r.count(TOPIC_BYTES_LEAST)
   for (let i = 0; i < topics; i++) putTopic(state, readTopic(r))
   r.done()
   const fault = state.topics.size === topics ? stateFault(state) : 'a topic id occurs twice'
   if (fault !== undefined) throw malformed(fault)
   return state
+}
+
+function writeCluster(
+  w: ByteWriter,
+  { cluster, nodeNumbers, nextNodeNumber }: MetadataState,
+): void {
+  w.bool(cluster !== undefined)
+  if (cluster !== undefined) {
+    writeId(w, cluster.clusterId)
+    w.u32(cluster.shards).i64(cluster.foundedAtMs)
+  }
+  w.u32(nextNodeNumber).u32(nodeNumbers.size)
+  for (const [node, number] of nodeNumbers) {
+    writeId(w, node)
+    w.u32(number)
+  }
+}
+function readCluster(r: ByteReader, state: MetadataState): void {
+  if (r.bool()) {
+    state.cluster = { clusterId: readClusterId(r), shards: r.u32(), foundedAtMs: readWhole(r) }
+  }
+  state.nextNodeNumber = r.u32()
+  for (let left = r.count(NODE_BYTES); left > 0; left--) {
+    const node = readNodeId(r)
+    const number = r.u32()
+    if (number >= state.nextNodeNumber) throw malformed(`node number ${number} was never given`)
+    state.nodeNumbers.set(node, number)
+  }
 }
 
 function writeTopic(w: ByteWriter, topic: Topic): void {

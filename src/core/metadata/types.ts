@@ -8,7 +8,7 @@
 // The active ranges tile [0, P) at every log index [I9]; a range is active exactly while its last segment is open.
 // Ranges of which retention has dropped every segment are gone from the list.
 
-import type { NodeId, TopicId } from '../../model/ids.ts'
+import type { ClusterId, NodeId, TopicId } from '../../model/ids.ts'
 import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
 
 export interface Segment extends SegmentView {
@@ -35,12 +35,22 @@ export interface Topic extends TopicView {
   readonly creationToken: string
 }
 
+/** What a cluster is from its founding on. */
+interface ClusterRecord {
+  readonly clusterId: ClusterId
+  readonly shards: number
+  readonly foundedAtMs: number
+}
+
 /** The state as others may see it. `apply` (machine.ts) changes it in place. */
 export interface MetadataView {
   readonly topics: ReadonlyMap<TopicId, Topic>
   readonly topicsByName: ReadonlyMap<string, Topic>
   /** Producer ids below it are given out. */
   readonly nextProducerId: number
+  /** Undefined before the first entry of the cluster, and for ever in all shards but one. */
+  readonly cluster: ClusterRecord | undefined
+  readonly nodeNumbers: ReadonlyMap<NodeId, number>
   /** The log index of the last command applied. */
   readonly appliedIndex: number
 }
@@ -49,6 +59,9 @@ export interface MetadataState extends MetadataView {
   readonly topics: Map<TopicId, Topic>
   readonly topicsByName: Map<string, Topic>
   nextProducerId: number
+  cluster: ClusterRecord | undefined
+  readonly nodeNumbers: Map<NodeId, number>
+  nextNodeNumber: number
   appliedIndex: number
 }
 

@@ -6,21 +6,23 @@
 //   wal/        entries          }
 //
 // A directory that was restored from a backup in part, or half wiped, must not vote or answer: it would deny what it
-// once acknowledged. So each start writes its boot number to all three places before it sends anything, and the next
-// start compares them. The three writes are not one, and a crash between them must not brick a good directory;
-// node.json therefore says when a start began to write its number and when all three had it:
+// once acknowledged. So each start writes its boot number to all three places before it sends anything that rests on them,
+// and the next start compares them. The writes are not one, and a crash between them must not brick a good directory;
+// node.json therefore says when a start began to write its number and when each of the others had it:
 //
-//                                        node.json          journal    wal
-//                                        boots starting
-//   as the last start left it              6      6            6        6
-//   1  openDataDir   starting is raised    6      7            6        6
-//   2  the journal begins                  6      7            7        6      a crash in here leaves both others
-//   3  the WAL begins                      6      7            7        7      at `boots` or above: good
-//   4  confirm       boots catches up      7      7            7        7
+//                                                 node.json                 journal    wal
+//                                       journalBoots walBoots starting
+//   as the last start left it                6          6        6             6        6
+//   1  openDataDir   starting is raised      6          6        7             6        6
+//   2  the journal begins                    6          6        7             7        6    a crash in here leaves both
+//   3  confirm       the journal has it      7          6        7             7        6    others at their boots or
+//      from here on this node may vote                                                       above: good
+//   4  the WAL begins                        7          6        7             7        7
+//   5  confirm       the WAL has it          7          7        7             7        7
 //
-// Good is: boots <= journal, wal <= starting. A restored part is below `boots`; a restored node.json has a `starting`
-// below the others. A start that was never confirmed has sent nothing, so that nothing is lost by coming back to it.
-// The first start of a directory has boots 0: only then may a part be missing.
+// Good is: journalBoots <= journal <= starting, walBoots <= wal <= starting. A restored part is below its boots; a restored
+// node.json has a `starting` below the others. What was never confirmed has sent nothing, so that nothing is lost by coming
+// back to it. In the first start of a directory boots are 0: only then may a part be missing.
 
 import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
@@ -65,8 +67,8 @@ export interface DataDir {
   readonly fresh: boolean
   /** What journal and WAL write into their files. */
   readonly identity: LogIdentity
-  /** Journal and WAL have begun under `identity`. To be awaited before anything is sent. */
-  confirm(): Promise<void>
+  /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
+  confirm(part: 'journal' | 'wal'): Promise<void>
   /** Lets another process in. */
   close(): Promise<void>
 }
@@ -167,7 +169,8 @@ function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord
     displayName,
     founder: cluster.clusterId === undefined,
     metadataShards: cluster.metadataShards,
-    boots: 0,
+    journalBoots: 0,
+    walBoots: 0,
     starting: 0,
   }
 }
@@ -177,15 +180,23 @@ async function checkParts(
   record: NodeRecord,
   exists: boolean,
 ): Promise<void> {
-  for (const dir of [options.journalDir, options.walDir]) {
+  const parts = [
+    [options.journalDir, record.journalBoots],
+    [options.walDir, record.walBoots],
+  ] as const
+  for (const [dir, boots] of parts) {
     const identity = await readLogIdentity(options.disk, dir)
-    const fault = exists ? partFault(identity, record) : strangerFault(identity)
+    const fault = exists ? partFault(identity, record, boots) : strangerFault(identity)
     if (fault !== undefined) throw mismatch(dir, fault)
   }
 }
 
-function partFault(identity: LogIdentity | undefined, record: NodeRecord): string | undefined {
-  const { boots, starting } = record
+function partFault(
+  identity: LogIdentity | undefined,
+  record: NodeRecord,
+  boots: number,
+): string | undefined {
+  const { starting } = record
   if (identity === undefined) {
     return boots === 0 ? undefined : `is missing, but ${NODE_FILE} has seen ${boots} starts`
   }
@@ -211,8 +222,9 @@ function mismatch(dir: string, fault: string): EastGuardError {
   return new EastGuardError('DATA_DIR_MISMATCH', `${dir}/ ${fault}`, { detail: { part: dir } })
 }
 
-function opened(disk: Disk, lock: DiskLock, record: NodeRecord, fresh: boolean): DataDir {
-  const bootCount = record.starting
+function opened(disk: Disk, lock: DiskLock, begun: NodeRecord, fresh: boolean): DataDir {
+  const bootCount = begun.starting
+  let record = begun
   return {
     nodeId: record.nodeId,
     clusterId: record.clusterId,
@@ -221,7 +233,10 @@ function opened(disk: Disk, lock: DiskLock, record: NodeRecord, fresh: boolean):
     bootCount,
     fresh,
     identity: { nodeIdBytes: fromHex(record.nodeId), bootCount },
-    confirm: () => writeNodeFile(disk, { ...record, boots: bootCount }),
+    confirm: (part) => {
+      record = { ...record, [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }
+      return writeNodeFile(disk, record)
+    },
     close: () => lock.release(),
   }
 }

@@ -2,10 +2,10 @@
 // becomes an identity.
 //
 //   { "format": 2, "clusterId": "...", "nodeId": "...", "displayName": "...", "founder": true, "metadataShards": 256,
-//     "boots": 6, "starting": 7, "checksum": "1f2e3d4c" }
+//     "journalBoots": 6, "walBoots": 6, "starting": 7, "checksum": "1f2e3d4c" }
 //
-// `boots` is the newest start that has told all three places its number, `starting` the newest that has begun to
-// (data-dir.ts says why there are two).
+// `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
+// begun to (data-dir.ts says why there are three).
 
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
@@ -25,7 +25,8 @@ export interface NodeRecord {
   readonly founder: boolean
   /** Of its cluster, for ever. */
   readonly metadataShards: number
-  readonly boots: number
+  readonly journalBoots: number
+  readonly walBoots: number
   readonly starting: number
 }
 
@@ -75,7 +76,8 @@ function decode(bytes: Uint8Array): NodeRecord {
     displayName: record.displayName,
     founder: record.founder,
     metadataShards: record.metadataShards,
-    boots: record.boots,
+    journalBoots: record.journalBoots,
+    walBoots: record.walBoots,
     starting: record.starting,
   }
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { EastGuardError, type ErrorCode } from '../../../src/base/errors.ts'
 import { openShardedLog, type ShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import type { CreateTopic } from '../../../src/core/metadata/commands.ts'
+import { emptyState } from '../../../src/core/metadata/machine.ts'
 import { encodeSnapshot } from '../../../src/core/metadata/snapshot.ts'
 import { nodeId, type TopicId } from '../../../src/model/ids.ts'
 import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../../src/model/shards.ts'
@@ -141,7 +142,14 @@ test('a command that its bytes cannot say never reaches the journal', async () =
 })
 
 function stateBytes(log: ShardedLog): Uint8Array {
-  return encodeSnapshot({ ...log.state, nextProducerId: log.state.nextProducerId, appliedIndex: 0 })
+  const { topics, topicsByName, nextProducerId } = log.state
+  const seen = {
+    topics: new Map(topics),
+    topicsByName: new Map(topicsByName),
+    nextProducerId,
+    appliedIndex: 0,
+  }
+  return encodeSnapshot({ ...emptyState(), ...seen })
 }
 
 /** A topic whose range rolls and drops what it sealed, so that the state stays small while the log grows. */

@@ -95,6 +95,7 @@ export async function runBroker(
       displayName: 'test',
       version: '0',
       advertised: { host: '127.0.0.1', port: () => port },
+      others: () => [],
       defaultPolicy: (replicationFactor) => ({
         ...POLICY_DEFAULTS,
         replicationFactor,

@@ -105,7 +105,8 @@ export async function openStored(
     const parts = { ports, metadata, store, space: () => disk.space() }
     await sweepStrays(parts)
     await settleRecovered(parts)
-    await dataDir.confirm()
+    await dataDir.confirm('journal')
+    await dataDir.confirm('wal')
     broker = new Broker(brokerOptions(dataDir.nodeId, dataDir.clusterId), parts)
     const running = broker
     const close = async (): Promise<void> => {
@@ -128,6 +129,7 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     displayName: 'test',
     version: '0',
     advertised: { host: '', port: () => 0 },
+    others: () => [],
     defaultPolicy: (replicationFactor) => ({
       ...POLICY_DEFAULTS,
       replicationFactor,

@@ -45,7 +45,8 @@ async function start(disk: Disk): Promise<DataDir> {
     })
     await log.close()
   }
-  await dir.confirm()
+  await dir.confirm('journal')
+  await dir.confirm('wal')
   return dir
 }
 
