@@ -7,7 +7,6 @@ import { EastGuardError } from '../base/errors.ts'
 import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.ts'
 import { Peers } from '../broker/peers/peers.ts'
 import { PEERS_SETTINGS } from '../broker/peers/settings.ts'
-import type { Command } from '../core/metadata/commands.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { Address } from '../ports/streams.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
@@ -72,10 +71,7 @@ function linksOf(
   })
 }
 
-function shardsOf(
-  options: MetadataOptions,
-  peers: Peers | undefined,
-): ShardedLog {
+function shardsOf(options: MetadataOptions, peers: Peers | undefined): ShardedLog {
   const { ports, settings, dataDir, journal } = options
   const { nodeId, founder, metadataShards } = dataDir
   const others = (): readonly NodeId[] => {
@@ -114,7 +110,10 @@ export async function joinMetadata(
 }
 
 /** For commands that may be given twice. */
-async function insist(log: ShardedLog, command: Command): Promise<void> {
+async function insist(
+  log: ShardedLog,
+  command: Parameters<ShardedLog['propose']>[0],
+): Promise<void> {
   for (;;) {
     try {
       const result = await log.propose(command)

@@ -62,10 +62,7 @@ interface ClusterSettings {
 }
 
 /** The shards of a broker, as far as its owner may have to do with them. */
-type ShardsControl = Pick<
-  Shards,
-  'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf'
->
+type ShardsControl = Pick<Shards, 'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf'>
 
 export interface BrokerHooks {
   /** The disk failed: nothing more is acknowledged. The process should end with EXIT_DISK. Called at most once. */
