@@ -136,7 +136,7 @@ export class Memberships {
 
   raftMessage(shard: number, message: Message): void {
     // What the disk has no room for is lost on the way, as far as the sender knows.
-    if (!this.options.journal.hasRoom(bytesOf(message))) return
+    if (isLong(message) && !this.options.journal.hasRoom(bytesOf(message))) return
     const replica = this.replicas.get(shard) ?? this.add(shard, undefined)
     replica.raft.receive(message, this.now)
     this.turns.mark(replica)
@@ -230,6 +230,11 @@ export class Memberships {
     this.turns.stop()
     await this.checkpoints.settled()
   }
+}
+
+/** It brings something that is kept. Terms and votes have room of their own. */
+function isLong(message: Message): boolean {
+  return message.kind === 'snapshot' || (message.kind === 'append' && message.entries.length > 0)
 }
 
 function bytesOf(message: Message): number {

@@ -301,7 +301,7 @@ export class Shards {
       this.reads.answered(id, index)
       return
     }
-    const leader = index === undefined ? this.leaderOf(shard) : undefined
+    const leader = this.leaderOf(shard)
     this.memberships.turns.send(to, { kind: 'read-answer', shard, id, index, leader })
   }
 

@@ -247,6 +247,8 @@ export class Leading {
     } else if (result.match !== undefined) {
       progress.accepted(result.match)
       this.advance()
+      // Its own answer may come when the others' have made the quorum already.
+      this.tellCommit(from, progress)
     }
     this.roundAnswered()
     this.feed(from, progress)
@@ -285,6 +287,7 @@ export class Leading {
   /** Followers hear of the commit index with the next append, or at once when nothing is on its way. */
   private tellCommit(to: NodeId, progress: Progress): void {
     if (progress.state !== 'replicate' || progress.match < this.host.log.lastIndex) return
+    if (progress.toldCommit >= Math.min(this.host.commit, progress.match)) return
     this.sendAppend(to, progress)
   }
 
@@ -328,7 +331,9 @@ export class Leading {
       commit,
       round,
     })
-    progress.sent(prevIndex + entries.length, round)
+    const last = prevIndex + entries.length
+    progress.toldCommit = Math.min(commit, last)
+    progress.sent(last, round)
   }
 
   private sendSnapshotPart(to: NodeId, progress: Progress): void {

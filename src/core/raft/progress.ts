@@ -23,6 +23,8 @@ export class Progress {
   snapshotOffset = 0
   /** The newest round that it has answered. */
   round = 0
+  /** The commit index that it was last told, as far as it had the entries then; a beat may be the first to arrive. */
+  toldCommit = 0
   /** The round in which something was last sent that wants an answer of its own. */
   private sentInRound = 0
 

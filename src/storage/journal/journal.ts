@@ -77,7 +77,7 @@ export interface Journal {
   readonly nextPosition: number
   /** The shard whose records the oldest file is kept for: its snapshot frees the most. Undefined: none is. */
   readonly holdsBack: number | undefined
-  /** Whether so many bytes more can be made durable. */
+  /** Whether so many bytes more can be made durable; false only when the disk gives no space for more files. */
   hasRoom(bytes: number): boolean
   readonly filesInUse: number
   close(): Promise<void>
@@ -311,7 +311,7 @@ class LoggedJournal implements Journal {
   }
 
   hasRoom(bytes: number): boolean {
-    return this.log.hasRoom(RECORD_HEAD_BYTES + bytes)
+    return !this.log.blocked || this.log.hasRoom(RECORD_HEAD_BYTES + bytes)
   }
 
   close(): Promise<void> {

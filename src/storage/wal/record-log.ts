@@ -65,6 +65,9 @@ export async function beginRecordLog(found: RecoveredLog, options: LogOptions): 
       return log.filesInUse
     },
     hasRoom: (payloadBytes) => log.hasRoom(payloadBytes),
+    get blocked() {
+      return log.blocked
+    },
     close: () => log.close(),
   }
 }

@@ -63,6 +63,8 @@ export interface RecordLog {
   readonly filesInUse: number
   /** True when the files at hand take so many bytes of payload on top of what is queued. */
   hasRoom(payloadBytes: number): boolean
+  /** There is no file ahead, and the disk gave no space for one. */
+  readonly blocked: boolean
   close(): Promise<void>
 }
 
