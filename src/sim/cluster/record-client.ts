@@ -13,7 +13,7 @@ import { brokerHost } from './step.ts'
 
 const TOPICS = 2
 const PARTITIONS = 2
-const THINK_MS_MAX = 2000
+const THINK_MS_MAX = 3000
 const RECORDS_MAX = 4
 const RECORD_BYTES_MAX = 300
 /** Of the steps that are not writes every so many is a reading. */
