@@ -43,6 +43,8 @@ export class RecordClient {
   /** Of the realm, when the client was made. */
   private life: number
   private readonly sending = new Set<Promise<void>>()
+  /** Topics of this life that are there. */
+  private readonly there = new Set<string>()
 
   constructor(options: RecordClientOptions) {
     this.options = options
@@ -78,10 +80,13 @@ export class RecordClient {
 
   /** The topic is there, made now if need be; or why not. */
   private async made(topic: number, timeoutMs: number): Promise<string | undefined> {
+    const name = this.log(topic)
+    if (this.there.has(name)) return undefined
     try {
-      const policy = { partitions: PARTITIONS, segmentEntries: 20, retentionMs: -1 }
+      const policy = { partitions: PARTITIONS, segmentEntries: 30, retentionMs: -1 }
       const options = { policy, ifNotExists: true, timeoutMs }
-      await this.client.admin().createTopic(this.log(topic), options)
+      await this.client.admin().createTopic(name, options)
+      this.there.add(name)
       return undefined
     } catch (error) {
       return codeOf(error)
