@@ -21,6 +21,8 @@ export interface LocalServerOptions {
   /** Node's own metrics too: one broker per process should say yes. */
   readonly processMetrics: boolean
   readonly hooks: BrokerHooks
+  /** Absent: the broker stays alone. */
+  readonly cluster?: NonNullable<ServerSettings['cluster']>
   /** Stands between the broker and the real disk: for faults in tests. */
   readonly wrapDisk?: (disk: Disk) => Disk
 }
@@ -45,7 +47,10 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
       log: options.log,
       metrics: promMetrics(options.processMetrics),
     },
-    settings: settingsOf(config),
+    settings: {
+      ...settingsOf(config),
+      ...(options.cluster !== undefined && { cluster: options.cluster }),
+    },
     version: options.version,
     hooks: options.hooks,
   })
