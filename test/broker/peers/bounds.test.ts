@@ -213,6 +213,22 @@ describe('dials', () => {
     assert.equal(calls.length, 3)
   })
 
+  it('come at once again when a link is lost that has held, whatever pauses were before', async () => {
+    const net = new Net(18)
+    const a = await net.start('a')
+    const b = await net.start('b')
+    net.world.network.cut('a', 'b')
+    await sendFor(net, a, b, 20_000)
+    net.world.network.heal('a', 'b')
+    await sendFor(net, a, b, 3000)
+    assert.equal(a.peers.linked(b.id), true)
+    await net.run(2000)
+    net.world.network.resetConnections('b')
+    await net.run(2)
+    assert.equal(a.peers.linked(b.id), false)
+    await net.until('the link is up', () => a.peers.linked(b.id), 60)
+  })
+
   it('are paced also when a peer takes connections and drops them at once', async () => {
     const net = new Net(11)
     const calls: number[] = []

@@ -192,6 +192,11 @@ describe('a newer connection of a node', () => {
     )
     assert.deepEqual([older.closed, newer.closed], [true, false])
     assert.equal(await b.metric('connections'), 1)
+    // The older one's end, which comes late, must not make it forget the newer.
+    const newest = await Stranger.dial(net, b)
+    newest.send(helloFrame(helloOf('a', b)))
+    await net.run(10)
+    assert.deepEqual([newer.closed, newest.closed], [true, false])
   })
 })
 
@@ -294,6 +299,29 @@ describe('bytes that no broker writes', () => {
         a.log.join('\n'),
       )
       assert.deepEqual(a.events, ['c up'])
+    }
+  })
+
+  it('are nothing that a link listens to once it was refused, in the same chunk or not', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const net = new Net(seed)
+      const a = await net.start('a')
+      const b = await net.start('b')
+      const refusal = refusalFrame({ reason: 'cluster', text: 'no' })
+      const welcomeOfB = welcomeFrame({
+        version: PEER_VERSION,
+        clusterId: CLUSTER,
+        nodeId: b.id,
+        bootCount: 1,
+      })
+      await net.world.network.streams('fake').listen({ host: 'fake', port: 1 }, (connection) => {
+        const answer = Buffer.concat([refusal, welcomeOfB])
+        connection.handle({ onData: () => connection.write([answer]), onClose: () => {} })
+      })
+      a.addresses.set(b.id, { host: 'fake', port: 1 })
+      a.send(b, 1)
+      await net.run(100)
+      assert.deepEqual(a.events, [])
     }
   })
 
