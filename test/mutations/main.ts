@@ -11,6 +11,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
+import { SWIM_MUTATIONS } from './swim.ts'
 
 interface Judge {
   /** Takes --seed and --count, says `seed <n>: ...` of the first that it finds wrong and then exits with 1. */
@@ -21,6 +22,7 @@ interface Judge {
 const JUDGES: readonly Judge[] = [
   { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
   { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
+  { main: 'test/core/swim/main.js', mutations: SWIM_MUTATIONS },
 ]
 
 /** Beside build/, so that the copy finds the same packages. */

@@ -6,9 +6,10 @@ import { test } from 'node:test'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
+import { SWIM_MUTATIONS } from './swim.ts'
 
 test('every mutation changes what it means to change', () => {
-  for (const mutation of [...STORAGE_MUTATIONS, ...RAFT_MUTATIONS]) {
+  for (const mutation of [...STORAGE_MUTATIONS, ...RAFT_MUTATIONS, ...SWIM_MUTATIONS]) {
     for (const edit of editsOf(mutation)) {
       const code = readFileSync(`build/${edit.file}`, 'utf8')
       assert.notEqual(mutate(code, edit, mutation.name), code, mutation.name)

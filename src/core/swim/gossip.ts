@@ -7,6 +7,7 @@ import type { PacketSizes, SwimSettings } from './types.ts'
 
 interface Rumour<V> {
   readonly value: V
+  readonly bytes: number
   readonly order: number
   told: number
 }
@@ -20,8 +21,8 @@ class Rumours<K, V> {
     return this.bySubject.size
   }
 
-  add(subject: K, value: V): void {
-    this.bySubject.set(subject, { value, order: this.order++, told: 0 })
+  add(subject: K, value: V, bytes: number): void {
+    this.bySubject.set(subject, { value, bytes, order: this.order++, told: 0 })
   }
 
   has(subject: K): boolean {
@@ -33,11 +34,11 @@ class Rumours<K, V> {
   }
 
   /** The least told first, of these the newest; `fits` says for each whether it still goes in. */
-  take(times: number, fits: (value: V) => boolean): readonly V[] {
+  take(times: number, fits: (subject: K, bytes: number) => boolean): readonly V[] {
     const chosen: V[] = []
     const byNeed = [...this.bySubject].sort(([, a], [, b]) => a.told - b.told || b.order - a.order)
     for (const [subject, rumour] of byNeed) {
-      if (!fits(rumour.value)) continue
+      if (!fits(subject, rumour.bytes)) continue
       chosen.push(rumour.value)
       rumour.told++
       if (rumour.told >= times) this.bySubject.delete(subject)
@@ -71,11 +72,11 @@ export class Gossip {
   }
 
   tell(update: Update): void {
-    this.updates.add(update.member.node, update)
+    this.updates.add(update.member.node, update, this.sizes.update(update))
   }
 
   tellHint(hint: ShardHint): void {
-    this.hints.add(hint.shard, hint)
+    this.hints.add(hint.shard, hint, this.sizes.hint)
   }
 
   tells(node: NodeId): boolean {
@@ -97,10 +98,8 @@ export class Gossip {
       room -= sizes.update(first)
     }
     let count = updates.length
-    const more = this.updates.take(times, (update) => {
-      const bytes = sizes.update(update)
-      if (bytes > room || count === UPDATES_MAX) return false
-      if (update.member.node === first?.member.node) return false
+    const more = this.updates.take(times, (node, bytes) => {
+      if (bytes > room || count === UPDATES_MAX || node === first?.member.node) return false
       room -= bytes
       count++
       return true

@@ -74,6 +74,8 @@ export class Swim implements SwimHost {
   private readonly foreign = new Set<string>()
   /** Takes no part: not yet (nothing was joined or founded), or not any more. */
   private silent = true
+  /** The next tick, when it is known already. */
+  private due: number | undefined
   private gossipAt: number
   private leavesAt = Number.POSITIVE_INFINITY
   private nextForgetting: number
@@ -120,6 +122,7 @@ export class Swim implements SwimHost {
   /** Seeds at this broker's own address are dropped; without any, a broker that belongs to a cluster waits to be found. */
   join(seeds: readonly Endpoint[], now: number): void {
     this.now = now
+    this.due = undefined
     this.silent = false
     const own = this.table.self.profile.cluster
     const others = seeds.filter((seed) => !sameEndpoint(seed, own))
@@ -214,6 +217,11 @@ export class Swim implements SwimHost {
 
   /** When `tick` has something to do, at the latest. */
   get nextTick(): number {
+    this.due ??= this.nextDue()
+    return this.due
+  }
+
+  private nextDue(): number {
     if (this.silent) return Number.POSITIVE_INFINITY
     const { settings } = this.options
     const profileDue =
@@ -248,6 +256,7 @@ export class Swim implements SwimHost {
   private arrive(now: number): void {
     const late = now - this.nextTick
     this.now = now
+    this.due = undefined
     if (late <= SLEEP_PERIODS * this.options.settings.periodMs) return
     this.probing.shift(late)
     this.membership.shift(late)

@@ -7,7 +7,7 @@ import { type Prng, prng } from '../../../src/base/prng.ts'
 import type { Swim } from '../../../src/core/swim/swim.ts'
 import type { SwimEvent, SwimSettings } from '../../../src/core/swim/types.ts'
 import { clusterId } from '../../../src/model/ids.ts'
-import type { Endpoint, Packet, SyncRequest } from '../../../src/model/swim.ts'
+import type { Endpoint, Member, Packet, SyncRequest } from '../../../src/model/swim.ts'
 import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { readPacket, writePacket } from '../../../src/wire/swim/packet.ts'
 import {
@@ -32,6 +32,8 @@ export class Cluster {
   readonly leaders: Map<number, { term: number; leader: string }> = new Map()
   /** Everything goes through its bytes: slower. */
   private readonly inBytes: boolean
+  /** Nothing happens but that processes are stopped for a while. */
+  onlySleep = false
   suspicions = 0
   deaths = 0
   events = 0
@@ -112,6 +114,7 @@ export class Cluster {
   resume(machine: Machine): void {
     if (!machine.stopped) return
     machine.stopped = false
+    machine.awakeSince = this.now
     this.say(`${machine.name} goes on, ${machine.backlog.length} arrived`)
     const tickFirst = this.chance.below(2) === 0
     if (tickFirst) this.wake(machine)
@@ -178,6 +181,7 @@ export class Cluster {
         const { member, was, restarted } = event
         if (member.state === 'suspect') this.suspicions++
         if (member.state === 'dead') this.deaths++
+        if (this.onlySleep) this.checkFairness(machine, member)
         const { name } = member.profile
         const change = `${was ?? 'unknown'} -> ${member.state}${restarted ? ', another life' : ''}`
         return this.say(`${machine.name} sees ${name} i${member.incarnation}: ${change}`)
@@ -196,6 +200,18 @@ export class Cluster {
       case 'forgotten':
       case 'no-seeds':
         return
+    }
+  }
+
+  /** Whoever has just slept knows nothing bad of one that has been awake for long. */
+  private checkFairness(machine: Machine, { node, state, profile }: Member): void {
+    const { truth, now, machines } = this
+    if (state === 'alive' || state === 'left' || now - machine.awakeSince > 1000) return
+    const by = machine.swim?.table.get(node)?.suspectedBy ?? []
+    if (state === 'suspect' && !by.includes(machine.disk.node)) return
+    const about = machines.find(({ disk }) => disk.node === node)
+    if (about?.stopped === false && now - about.awakeSince > 5000) {
+      truth.violation(`${machine.name} has slept, and thinks ${profile.name} ${state}`)
     }
   }
 

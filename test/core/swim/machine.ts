@@ -37,6 +37,8 @@ export class Machine {
   /** Of this life; what was meant for an earlier one is meaningless. */
   life = 0
   stopped = false
+  /** When the process was started, or went on, in true time. */
+  awakeSince = 0
   /** Things that arrived while the process was stopped. */
   readonly backlog: (() => void)[] = []
   observed: Observed
@@ -89,6 +91,7 @@ export class Machine {
     this.wakeAt = Number.POSITIVE_INFINITY
     this.stopped = false
     this.refused = false
+    this.awakeSince = trueTime
     this.backlog.length = 0
     this.observed = new Observed(this.truth, this.name)
     this.swim = new Swim(

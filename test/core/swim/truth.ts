@@ -44,6 +44,7 @@ export class Truth {
 export class Observed {
   private readonly truth: Truth
   private readonly name: string
+  private readonly terms = new Map<number, number>()
   private readonly news = new Map<string, { readonly key: readonly number[]; state: string }>()
 
   constructor(truth: Truth, name: string) {
@@ -53,6 +54,13 @@ export class Observed {
 
   event(event: SwimEvent): void {
     if (event.kind === 'forgotten') this.news.delete(event.node)
+    if (event.kind === 'hint') {
+      const { shard, term } = event.hint
+      if (term <= (this.terms.get(shard) ?? 0)) {
+        this.truth.violation(`${this.name} takes term ${term} of shard ${shard} for news`)
+      }
+      this.terms.set(shard, term)
+    }
     if (event.kind !== 'member') return
     const { member } = event
     const key = [member.boot, member.nonce, member.incarnation]
