@@ -248,6 +248,8 @@ export class Swim implements SwimHost {
     this.gossipAt = this.now + gossipMs
     const targets = leaving ? FAREWELLS_MAX : gossipTargets
     for (const { member } of shuffled(this, this.table.live()).slice(0, targets)) {
+      // The first of them may have been told the last of it.
+      if (!leaving && !this.gossip.waiting) break
       this.send(member.profile.cluster, member.node, { kind: 'gossip' })
     }
     if (leaving) this.membership.tellSelf()
@@ -270,7 +272,9 @@ export class Swim implements SwimHost {
     this.arrive(now)
     if (this.silent || this.cluster === undefined) return
     if (packet.cluster.id !== this.cluster.id) return this.meetForeign(packet.cluster, from)
+    if (this.isOwn(packet)) return
     if (!this.admits(packet)) {
+      // Two that refuse each other would never end.
       if (packet.body.kind === 'refused') return
       const { boot, nonce } = packet
       const remembered = this.rememberedBoot(packet.from)
@@ -305,6 +309,12 @@ export class Swim implements SwimHost {
       case 'gossip':
         return
     }
+  }
+
+  /** At the address of a dead member there may live this one. */
+  private isOwn(sender: Life & { readonly from: NodeId }): boolean {
+    const { self } = this.table
+    return sender.from === self.node && compareLives(sender, self) === 0
   }
 
   /** False: it comes from an earlier life than the one that is known, or claims this broker's own. */
@@ -355,9 +365,7 @@ export class Swim implements SwimHost {
     const { cluster } = this
     const { self } = this.table
     const refusal = { kind: 'sync-refused' } as const
-    if (request.from === self.node && compareLives(request, self) === 0) {
-      return { ...refusal, reason: 'itself' }
-    }
+    if (this.isOwn(request)) return { ...refusal, reason: 'itself' }
     if (this.silent || cluster === undefined || self.state === 'left') {
       return { ...refusal, reason: 'no-member' }
     }

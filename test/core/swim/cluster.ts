@@ -105,6 +105,7 @@ export class Cluster {
     if (!machine.runs || machine.stopped) return
     const { life } = machine
     machine.stopped = true
+    machine.stopAtPingMs = 0
     this.say(`${machine.name} is stopped for ${ms.toFixed(0)} ms`)
     this.after(ms, () => {
       if (machine.life === life) this.resume(machine)
@@ -158,6 +159,9 @@ export class Cluster {
     for (const { to, packet } of packets) this.send(machine, to, packet)
     for (const { to, request } of syncs) this.sync(machine, to, request)
     for (const event of events) this.note(machine, event)
+    if (machine.stopAtPingMs > 0 && packets.some(({ packet }) => packet.body.kind === 'ping')) {
+      this.stop(machine, machine.stopAtPingMs)
+    }
     const next = machine.trueTime(swim.nextTick)
     if (!Number.isFinite(next) || next >= machine.wakeAt) return
     machine.wakeAt = next

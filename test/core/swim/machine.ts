@@ -37,6 +37,8 @@ export class Machine {
   /** Of this life; what was meant for an earlier one is meaningless. */
   life = 0
   stopped = false
+  /** It is to be stopped for so long when it next asks somebody and waits for the answer. */
+  stopAtPingMs = 0
   /** When the process was started, or went on, in true time. */
   awakeSince = 0
   /** Things that arrived while the process was stopped. */
@@ -91,6 +93,7 @@ export class Machine {
     this.wakeAt = Number.POSITIVE_INFINITY
     this.stopped = false
     this.refused = false
+    this.stopAtPingMs = 0
     this.awakeSince = trueTime
     this.backlog.length = 0
     this.observed = new Observed(this.truth, this.name)

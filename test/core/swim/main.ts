@@ -2,7 +2,7 @@
 // violates something and exits 1.
 
 import { parseArgs } from 'node:util'
-import { runSwim } from './run.ts'
+import { runSwim, type SwimRun } from './run.ts'
 
 const { values } = parseArgs({
   options: { seed: { type: 'string' }, count: { type: 'string' }, lines: { type: 'string' } },
@@ -12,7 +12,7 @@ const count = Number(values.count ?? 1)
 const lines = Number(values.lines ?? 60)
 let [suspicions, deaths, most] = [0, 0, 0]
 for (let seed = first; seed < first + count; seed++) {
-  const run = runSwim(seed)
+  const run = runOrTell(seed)
   if (run.violations.length > 0) {
     console.log(`seed ${seed}: ${run.violations[0]}`)
     console.log(run.story.slice(-lines).join('\n'))
@@ -25,3 +25,13 @@ for (let seed = first; seed < first + count; seed++) {
 console.log(
   `${count} seeds from ${first}: ${suspicions} suspicions, ${deaths} deaths seen, at most ${most.toFixed(1)} packets per second`,
 )
+
+/** What throws is as wrong. */
+function runOrTell(seed: number): SwimRun {
+  try {
+    return runSwim(seed)
+  } catch (error) {
+    console.log(`seed ${seed}: ${error instanceof Error ? error.stack : String(error)}`)
+    process.exit(1)
+  }
+}

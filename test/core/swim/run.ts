@@ -165,11 +165,12 @@ class Run {
   private sleep(): void {
     const { cluster } = this
     cluster.onlySleep = true
-    if (cluster.now > JOINING_MS + TROUBLE_MS - 15_000) return
+    if (cluster.now > JOINING_MS + TROUBLE_MS - 16_000) return
     const machine = this.any()
     const ms = 600 + cluster.chance.float() * 9000
-    cluster.stop(machine, ms)
-    cluster.after(ms + cluster.chance.float() * 6000, () => this.sleep())
+    if (cluster.chance.below(2) === 0) machine.stopAtPingMs = ms
+    else cluster.stop(machine, ms)
+    cluster.after(1000 + ms + cluster.chance.float() * 6000, () => this.sleep())
   }
 
   private everything(): void {
