@@ -226,6 +226,39 @@ test('a process does one thing after another, even within a millisecond', () => 
   accepted([create, { ...look, process: 'b' }])
 })
 
+test('what ended in the millisecond in which another began may have overlapped it', () => {
+  const create = { name: NAME, process: 'a', callMs: 0, returnMs: 5, operation: CREATE }
+  const look = { name: NAME, process: 'b', callMs: 5, returnMs: 9, operation: DESCRIBE }
+  accepted([
+    { ...create, outcome: { kind: 'created', topicId: 't' } },
+    { ...look, outcome: ABSENT },
+  ])
+})
+
+test('an id that was left behind never comes back, whoever may have made the topic anew', () => {
+  const deleted = inTurn(
+    [],
+    [CREATE, { kind: 'created', topicId: 't' }],
+    [DELETE, { kind: 'deleted' }],
+  )
+  refused(inTurn(deleted, [CREATE], [DESCRIBE, described('t')]))
+  refused(inTurn(deleted, [CREATE, { kind: 'created', topicId: 't' }]))
+  accepted(inTurn(deleted, [CREATE], [DESCRIBE, described('u')]))
+})
+
+test('a policy that only the condition of a creation names is compared with it', () => {
+  const unlike: Operation = { kind: 'create', policy: { a: 5, b: 1 }, token: '', ifNotExists: true }
+  const made = inTurn(
+    [],
+    [CREATE, { kind: 'created', topicId: 't' }],
+    [alter(4), { kind: 'altered' }],
+  )
+  accepted(inTurn(made, [unlike, { kind: 'taken' }]))
+  refused(inTurn(made, [unlike, { kind: 'existing' }]))
+  accepted(inTurn(made, [alter(5), { kind: 'altered' }], [unlike, { kind: 'existing' }]))
+  refused(inTurn(made, [alter(5), { kind: 'altered' }], [unlike, { kind: 'taken' }]))
+})
+
 test('topics of different names do not explain one another', () => {
   const create = inTurn([], [CREATE, { kind: 'created', topicId: 't' }])
   const other = create.map((one) => ({
@@ -272,6 +305,17 @@ test('the model allows one answer to every operation', () => {
       for (const { operation } of intents) answerIn(state, operation, 'fresh')
     }),
   )
+})
+
+test('in an explanation, what is loose holds nothing up', () => {
+  const at = { name: NAME, callMs: 5, returnMs: 5 }
+  const explanation = refused([
+    { ...at, process: 'q', operation: DESCRIBE, outcome: described('t') },
+    { ...at, process: 'p', operation: DESCRIBE, outcome: ABSENT },
+    { ...at, process: 'p', operation: CREATE, outcome: { kind: 'created', topicId: 't' } },
+    { name: NAME, callMs: 20, returnMs: 25, process: 'r', operation: DESCRIBE, outcome: ABSENT },
+  ])
+  assert.match(explanation, /20..25 ms {2}r {2}describe -> absent/)
 })
 
 test('the explanation shows only operations without which there would be an order', () => {
