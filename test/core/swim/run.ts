@@ -136,6 +136,7 @@ class Run {
   private beginTrouble(): void {
     const { cluster } = this
     const { chance, network } = cluster
+    cluster.suspicions = 0
     switch (this.course) {
       case 'everything':
         network.lossShare = chance.below(2) === 0 ? 0 : chance.float() * 0.25

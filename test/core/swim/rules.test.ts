@@ -1,0 +1,374 @@
+// Rules that a whole cluster hardly shows: one member, or two, and a clock that is moved by hand.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Swim } from '../../../src/core/swim/swim.ts'
+import {
+  type Effects,
+  SWIM_SETTINGS,
+  type SwimEvent,
+  type SwimSettings,
+} from '../../../src/core/swim/types.ts'
+import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
+import type {
+  Endpoint,
+  Member,
+  MemberState,
+  Packet,
+  PacketBody,
+  Profile,
+  SyncAnswer,
+  Update,
+} from '../../../src/model/swim.ts'
+import { SIZES } from './machine.ts'
+
+const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 5000 }
+const OTHER_CLUSTER = { id: clusterId('d'.repeat(32)), foundedMs: 4000 }
+
+function idOf(n: number): NodeId {
+  return nodeId(n.toString(16).padStart(32, '0'))
+}
+function at(n: number): Endpoint {
+  return { host: `h${n}`, port: 2922 }
+}
+function profileOf(n: number, change: Partial<Profile> = {}): Profile {
+  return {
+    name: `m${n}`,
+    cluster: at(n),
+    client: { host: `h${n}`, port: 2921 },
+    hostLabel: `host-${n}`,
+    rackLabel: '',
+    capacityBytes: 1000,
+    loadBytes: 0,
+    ...change,
+  }
+}
+function memberOf(n: number, state: MemberState, change: Partial<Member> = {}): Member {
+  return {
+    node: idOf(n),
+    boot: 1,
+    nonce: n,
+    incarnation: 0,
+    state,
+    profile: profileOf(n),
+    ...change,
+  }
+}
+function news(member: Member, ...suspectedBy: readonly number[]): Update {
+  return { member, suspectedBy: suspectedBy.map(idOf) }
+}
+
+/** Member 0, which has founded a cluster, and what it did. */
+class Bench {
+  now = 1000
+  readonly swim: Swim
+  readonly events: SwimEvent[] = []
+  sent: Effects['packets'][number][] = []
+  asked: Endpoint[] = []
+
+  constructor(settings: Partial<SwimSettings> = {}) {
+    let step = 0
+    this.swim = new Swim(
+      {
+        node: idOf(0),
+        boot: 1,
+        nonce: 0,
+        cluster: undefined,
+        profile: profileOf(0),
+        settings: { ...SWIM_SETTINGS, ...settings },
+        sizes: SIZES,
+        // Anything in [0, 1) does, as long as it moves.
+        chance: () => (step++ * 0.37) % 1,
+      },
+      this.now,
+    )
+    this.swim.found(CLUSTER, this.now)
+    this.take()
+  }
+
+  take(): void {
+    const { packets, syncs, events } = this.swim.take()
+    this.sent.push(...packets)
+    this.asked.push(...syncs.map(({ to }) => to))
+    this.events.push(...events)
+  }
+
+  /** Ticks as a driver does. */
+  pass(ms: number): void {
+    const end = this.now + ms
+    while (this.swim.nextTick <= end) {
+      this.now = Math.max(this.now, this.swim.nextTick)
+      this.swim.tick(this.now)
+      this.take()
+    }
+    this.now = end
+  }
+
+  hear(n: number, updates: readonly Update[], body: PacketBody = { kind: 'gossip' }): void {
+    this.receive({ cluster: CLUSTER, from: idOf(n), boot: 1, nonce: n, body, updates, hints: [] })
+  }
+  receive(packet: Packet): void {
+    this.swim.receive(packet, at(9), this.now)
+    this.take()
+  }
+
+  /** What a sync with member n brings. */
+  synced(n: number, updates: readonly Update[]): void {
+    const answer: SyncAnswer = {
+      kind: 'sync-answer',
+      cluster: CLUSTER,
+      from: idOf(n),
+      boot: 1,
+      nonce: n,
+      updates,
+      hints: [],
+    }
+    this.swim.syncAnswered(at(n), answer, this.now)
+    this.take()
+  }
+
+  stateOf(n: number): MemberState | undefined {
+    return this.swim.table.get(idOf(n))?.member.state
+  }
+}
+
+test('the view moves while somebody who counts is suspect, and has a new version when somebody is gone', () => {
+  const bench = new Bench()
+  bench.hear(1, [
+    news(memberOf(1, 'alive')),
+    news(memberOf(2, 'alive')),
+    news(memberOf(3, 'alive')),
+  ])
+  const { version } = bench.swim.view()
+  assert.equal(bench.swim.view().stableSince, bench.now)
+  bench.now += 100
+  bench.hear(1, [news(memberOf(2, 'suspect'), 1)])
+  assert.equal(bench.swim.view().stableSince, undefined)
+  assert.equal(bench.swim.view().version, version)
+  bench.now += 100
+  bench.hear(1, [news(memberOf(2, 'alive', { incarnation: 1 }))])
+  assert.equal(bench.swim.view().stableSince, bench.now)
+  assert.equal(bench.swim.view().version, version)
+  bench.now += 100
+  bench.hear(1, [news(memberOf(2, 'dead', { incarnation: 1 }))])
+  assert.equal(bench.swim.view().version, version + 1)
+  assert.deepEqual(
+    bench.swim.view().members.map(({ member }) => member.node),
+    [0, 1, 3].map(idOf),
+  )
+})
+
+test('another address is another view; another load is not', () => {
+  const bench = new Bench()
+  bench.hear(1, [news(memberOf(1, 'alive'))])
+  const { version } = bench.swim.view()
+  const loaded = profileOf(1, { loadBytes: 77 })
+  bench.hear(1, [news(memberOf(1, 'alive', { incarnation: 1, profile: loaded }))])
+  assert.equal(bench.swim.view().version, version)
+  assert.equal(bench.swim.view().members[1]?.member.profile.loadBytes, 77)
+  const moved = profileOf(1, { client: at(7) })
+  bench.hear(1, [news(memberOf(1, 'alive', { incarnation: 2, profile: moved }))])
+  assert.equal(bench.swim.view().version, version + 1)
+})
+
+test('a member that comes and goes is held back, and its suspicions move no view', () => {
+  const bench = new Bench()
+  bench.hear(1, [
+    news(memberOf(1, 'alive')),
+    news(memberOf(2, 'alive')),
+    news(memberOf(3, 'alive')),
+  ])
+  for (let incarnation = 1; incarnation <= 2; incarnation++) {
+    bench.hear(1, [news(memberOf(2, 'dead', { incarnation: incarnation - 1 }))])
+    bench.hear(1, [news(memberOf(2, 'alive', { incarnation }))])
+  }
+  assert.ok(bench.events.some(({ kind }) => kind === 'held'))
+  bench.hear(1, [news(memberOf(2, 'suspect', { incarnation: 2 }), 1)])
+  const { stableSince, members } = bench.swim.view()
+  assert.notEqual(stableSince, undefined)
+  assert.deepEqual(
+    members.map(({ held }) => held),
+    [false, false, true, false],
+  )
+})
+
+test('who comes and goes for long is left out, with a word, and yet gets its chance', () => {
+  const bench = new Bench({ flapForgivenMs: 3_600_000 })
+  bench.hear(1, [news(memberOf(1, 'alive')), news(memberOf(3, 'alive'))])
+  let boot = 1
+  for (; boot < 12; boot++) bench.hear(1, [news(memberOf(2, 'alive', { boot }))])
+  const last = bench.events.findLast(({ kind }) => kind === 'held')
+  assert.ok(last?.kind === 'held' && last.leftOut && last.holdMs === SWIM_SETTINGS.holdMaxMs)
+  bench.now += SWIM_SETTINGS.holdMaxMs
+  bench.swim.tick(bench.now)
+  assert.ok(bench.swim.view().members.every(({ held }) => !held))
+})
+
+test('when most others seem to come and go, it is this member that does, and not all are held back', () => {
+  const bench = new Bench()
+  const others = [1, 2, 3, 4]
+  for (let boot = 1; boot < 6; boot++) {
+    bench.hear(
+      9,
+      others.map((n) => news(memberOf(n, 'alive', { boot }))),
+    )
+  }
+  assert.equal(bench.swim.view().members.filter(({ held }) => held).length, 2)
+})
+
+test('the dead are forgotten after long, and the oldest of too many, and not learned again', () => {
+  const bench = new Bench({ deadMax: 3, forgetMs: 1_000_000 })
+  for (let n = 1; n <= 5; n++) {
+    bench.hear(9, [news(memberOf(n, 'alive'))])
+    bench.hear(9, [news(memberOf(n, 'dead'))])
+    bench.now += 10
+  }
+  assert.deepEqual(
+    [1, 2, 3, 4, 5].map((n) => bench.stateOf(n)),
+    [undefined, undefined, 'dead', 'dead', 'dead'],
+  )
+  bench.hear(9, [news(memberOf(1, 'dead'))])
+  bench.synced(9, [news(memberOf(2, 'dead')), news(memberOf(6, 'left'))])
+  assert.equal(bench.stateOf(1) ?? bench.stateOf(2) ?? bench.stateOf(6), undefined)
+  bench.pass(1_100_000)
+  assert.equal(bench.stateOf(3), undefined)
+  assert.equal(bench.events.filter(({ kind }) => kind === 'forgotten').length, 5)
+})
+
+test('the dead are probed again with pauses that grow up to a bound', () => {
+  const bench = new Bench()
+  bench.hear(9, [news(memberOf(1, 'alive'))])
+  bench.hear(9, [news(memberOf(1, 'dead'))])
+  const since = bench.now
+  const times: number[] = []
+  while (times.length < 12) {
+    bench.sent = []
+    bench.pass(100)
+    for (const { packet } of bench.sent) if (packet.body.kind === 'ping') times.push(bench.now)
+  }
+  const pauses = times.map((time, i) => time - (times[i - 1] ?? since))
+  assert.ok((pauses[0] ?? 0) <= 1.5 * SWIM_SETTINGS.deadProbeMinMs + 100)
+  assert.ok(Math.max(...pauses) <= 1.25 * SWIM_SETTINGS.deadProbeMaxMs + 100)
+  assert.ok((pauses.at(-1) ?? 0) >= 0.75 * SWIM_SETTINGS.deadProbeMaxMs - 100)
+})
+
+test('what somebody in a sync holds for dead is suspected first; what a packet says is believed', () => {
+  const bench = new Bench()
+  bench.hear(9, [news(memberOf(1, 'alive')), news(memberOf(2, 'alive'))])
+  bench.synced(9, [news(memberOf(1, 'dead'))])
+  assert.equal(bench.stateOf(1), 'suspect')
+  bench.hear(9, [news(memberOf(2, 'dead'))])
+  assert.equal(bench.stateOf(2), 'dead')
+})
+
+test('packets of another cluster are counted, told of once, and not listened to', () => {
+  const bench = new Bench()
+  for (let i = 0; i < 3; i++) {
+    bench.receive({
+      cluster: OTHER_CLUSTER,
+      from: idOf(1),
+      boot: 1,
+      nonce: 1,
+      body: { kind: 'ping', sequence: 1, to: idOf(0) },
+      updates: [news(memberOf(1, 'alive'))],
+      hints: [],
+    })
+  }
+  assert.equal(bench.swim.counters.foreign, 3)
+  assert.equal(bench.stateOf(1), undefined)
+  assert.equal(bench.sent.length, 0)
+  const told = bench.events.filter(({ kind }) => kind === 'foreign-cluster')
+  assert.deepEqual(told, [
+    { kind: 'foreign-cluster', cluster: OTHER_CLUSTER, from: at(9), older: true },
+  ])
+})
+
+test('a ping for another node is not answered: that node is not here', () => {
+  const bench = new Bench()
+  bench.hear(1, [news(memberOf(1, 'alive'))], { kind: 'ping', sequence: 5, to: idOf(4) })
+  assert.ok(bench.sent.every(({ packet }) => packet.body.kind !== 'ack'))
+  assert.equal(bench.swim.counters.misdirected, 1)
+  bench.hear(1, [], { kind: 'ping', sequence: 5, to: idOf(0) })
+  assert.ok(bench.sent.some(({ packet }) => packet.body.kind === 'ack'))
+})
+
+test('a refusal of an earlier life, late on its way, stops nobody', () => {
+  const bench = new Bench()
+  bench.hear(1, [], { kind: 'refused', refused: { boot: 0, nonce: 5 }, boot: 1 })
+  assert.ok(bench.events.every(({ kind }) => kind !== 'refused'))
+  bench.hear(1, [], { kind: 'refused', refused: { boot: 1, nonce: 0 }, boot: 4 })
+  assert.deepEqual(bench.events.at(-1), { kind: 'refused', boot: 4 })
+  assert.equal(bench.swim.nextTick, Number.POSITIVE_INFINITY)
+})
+
+test('its own packets, come back from an address that a dead member had, mean nothing', () => {
+  const bench = new Bench()
+  bench.receive({
+    cluster: CLUSTER,
+    from: idOf(0),
+    boot: 1,
+    nonce: 0,
+    body: { kind: 'ping', sequence: 1, to: idOf(0) },
+    updates: [],
+    hints: [],
+  })
+  assert.equal(bench.sent.length, 0)
+})
+
+test('loads are told now and then; an address at once', () => {
+  const bench = new Bench()
+  const { swim } = bench
+  const incarnations = (): number => swim.table.self.incarnation
+  bench.now += 10
+  swim.setProfile(profileOf(0, { loadBytes: 1 }), bench.now)
+  for (let load = 2; load <= 20; load++) {
+    bench.pass(100)
+    swim.setProfile(profileOf(0, { loadBytes: load }), bench.now)
+  }
+  assert.equal(incarnations(), 1)
+  bench.pass(SWIM_SETTINGS.loadEveryMs)
+  assert.equal(incarnations(), 2)
+  assert.equal(swim.table.self.profile.loadBytes, 20)
+  swim.setProfile(profileOf(0, { client: at(3), loadBytes: 20 }), bench.now)
+  assert.equal(incarnations(), 3)
+})
+
+test('a packet takes a bounded number of hints, and all of them are told in time', () => {
+  const bench = new Bench()
+  bench.hear(1, [news(memberOf(1, 'alive'))])
+  for (let shard = 0; shard < 100; shard++) {
+    bench.swim.lead({ shard, term: 3, leader: idOf(0) }, bench.now)
+  }
+  bench.sent = []
+  bench.pass(10_000)
+  const loads = bench.sent.map(({ packet }) => packet.hints)
+  assert.ok(loads.every(({ length }) => length <= SWIM_SETTINGS.hintsPerPacket))
+  const times = new Map<number, number>()
+  for (const { shard } of loads.flat()) times.set(shard, (times.get(shard) ?? 0) + 1)
+  assert.equal(times.size, 100)
+  assert.ok([...times.values()].every((count) => count === SWIM_SETTINGS.retransmits))
+})
+
+test('a seed that swallows everything delays no other, and is tried again', () => {
+  const bench = new Bench()
+  const swim = new Swim({ ...bench.swim.options, cluster: undefined, node: idOf(5) }, bench.now)
+  swim.join([at(1), at(2), at(3), at(4)], bench.now)
+  const tried: string[] = []
+  const end = bench.now + 20_000
+  while (swim.nextTick <= end) {
+    swim.tick(swim.nextTick)
+    for (const { to } of swim.take().syncs) tried.push(to.host)
+  }
+  for (const host of ['h1', 'h2', 'h3', 'h4']) {
+    assert.ok(tried.filter((one) => one === host).length >= 2, `${host} in ${tried.join(' ')}`)
+  }
+})
+
+test('pings for others are bounded', () => {
+  const bench = new Bench()
+  for (let sequence = 0; sequence < 300; sequence++) {
+    bench.hear(1, [], { kind: 'ping-request', sequence, target: idOf(7), address: at(7) })
+  }
+  assert.equal(bench.sent.filter(({ packet }) => packet.body.kind === 'ping').length, 256)
+  assert.equal(bench.swim.counters.dropped, 44)
+})
