@@ -28,6 +28,8 @@ const SUSPICION_SPREAD = 6
 export interface MembershipListener {
   /** One that was not live is; `back`: it was thought dead. */
   arrived(known: Known, back: boolean): void
+  /** Others say that it does not answer. */
+  suspected(known: Known): void
   /** A later life of this node than this one is about. */
   superseded(by: Member): void
 }
@@ -115,6 +117,8 @@ export class Membership {
     if (isLive(member.state) && (before === undefined || restarted || !isLive(before.state))) {
       this.listener.arrived(known, was === 'dead')
     }
+    const own = known.suspectedBy.includes(table.self.node)
+    if (member.state === 'suspect' && !own) this.listener.suspected(known)
     if (!isLive(member.state)) this.forgetOldest(options.settings.deadMax)
   }
 

@@ -5,7 +5,8 @@
 //     ├─ ping ──────┼─ ping-request to helpers ── each pings it too ──────────────┤ no ack: suspect
 //     │             │                             ack, or nack at 80 % of theirs  │
 //
-// A helper's nack says: I heard you, it is the other. Where nacks are missing, this member is probably at fault itself.
+// Of whom others suspect, it is the turn next: the suspect hears of it at once, and if it does not answer here either, the
+// suspicion need not last long. A helper's nack says: I heard you, it is the other. Where nacks are missing, this member is probably at fault itself.
 // The dead are pinged as well, ever more rarely: so that the two sides of a partition find each other when it heals.
 
 import type { NodeId } from '../../model/ids.ts'
@@ -144,6 +145,12 @@ export class Probing {
   arrived(node: NodeId): void {
     if (this.order.includes(node)) return
     this.order.splice(this.host.below(this.order.length + 1), 0, node)
+  }
+
+  /** Its turn comes now: whether it answers here as well is what everybody waits for. */
+  next(node: NodeId): void {
+    this.order = this.order.filter((other) => other !== node)
+    this.order.push(node)
   }
 
   private askHelpers(probe: Probe): void {

@@ -100,6 +100,7 @@ export class Swim implements SwimHost {
         this.probing.arrived(member.node)
         if (back) this.syncing.returned(member.profile.cluster)
       },
+      suspected: ({ member }) => this.probing.next(member.node),
       superseded: ({ boot: later }) => this.refuse(later),
     })
     this.probing = new Probing(this, (suspect) => this.membership.suspect(suspect))

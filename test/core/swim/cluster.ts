@@ -90,7 +90,9 @@ export class Cluster {
     const some = this.machines[this.chance.below(this.machines.length)] as Machine
     const name = this.chance.below(4)
     const itself = name === 0 ? { host: `alias-${machine.index}`, port: 2922 } : undefined
-    const seeds = [endpointOf(0), endpointOf(some.index), endpointOf(machine.index)]
+    // Whoever knows nobody must be told of somebody who lives.
+    const all = machine.disk.cluster === undefined ? this.machines : [some]
+    const seeds = [0, machine.index, ...all.map(({ index }) => index)].map(endpointOf)
     if (machine.index === 0) seeds.push(endpointOf(1 % this.machines.length))
     return itself === undefined ? seeds : [...seeds, itself]
   }
