@@ -97,6 +97,7 @@ export class Machine {
     this.state = FIRST_STATE
     this.commit = snapshot?.index ?? 0
     if (snapshot !== undefined) this.takeOver(snapshot.data)
+    this.world.truth.votes(this.member, hardState)
     const restored = { hardState, snapshot, entries: [...entries], members: founders }
     this.raft = new Raft(this.options(), restored, this.now)
     const log = `${this.raft.log.lastIndex}/${this.raft.log.lastTerm}`
@@ -137,14 +138,14 @@ export class Machine {
     })
   }
 
-  /** What came meanwhile is taken in any order. */
+  /** What came meanwhile is taken in any order, and before its timers run. */
   private resume(): void {
     this.world.say(`${name(this.member)} goes on`)
     this.paused = false
     const { held, life } = this
     this.held = []
     while (held.length > 0) {
-      const at = this.world.chance.below(Math.min(3, held.length))
+      const at = this.world.chance.below(held.length)
       const [run] = held.splice(at, 1)
       if (this.life === life && run !== undefined) run()
     }
@@ -181,7 +182,7 @@ export class Machine {
 
   tick(): void {
     const { raft, now } = this
-    if (raft !== undefined && now >= raft.nextTick) this.turn((it) => it.tick(now))
+    if (raft !== undefined && !this.paused && now >= raft.nextTick) this.turn((it) => it.tick(now))
   }
 
   receive(message: Message): void {
@@ -204,6 +205,8 @@ export class Machine {
   }
 
   change(id: string, change: MembersChange): void {
+    // Once it goes on, the members may be others, and the change one that nobody would ask for.
+    if (this.paused) return
     this.turn((raft) => {
       const { members, commit } = raft
       const what = `${change.kind} ${name(change.node)}`
@@ -242,10 +245,12 @@ export class Machine {
     const { truth } = this.world
     if (raft === undefined || this.busy || !raft.hasWork) return
     const effects = raft.take()
-    if (raft.role === 'leader' && !truth.leaders.has(raft.term)) this.world.elected(this)
+    const isNew = raft.role === 'leader' && !truth.leaders.has(raft.term)
     if (raft.role === 'leader') truth.leads(this.member, raft.term)
     if (raft.commit < this.commit) truth.violation(`the commit of ${name(this.member)} goes back`)
     this.commit = raft.commit
+    if (isNew) this.world.elected(this)
+    if (this.raft !== raft) return
     truth.writes(disk, effects)
     if (!this.sendAll(effects.messages)) return
     if (effects.installed && effects.snapshot !== undefined) this.takeOver(effects.snapshot.data)
@@ -266,6 +271,7 @@ export class Machine {
       const goOn = (): void => {
         this.busy = false
         raft.persisted(effects.mark)
+        if (!raft.hasWork) this.world.truth.believes(this.disk, raft.members)
         if (this.sendAll(effects.messagesAfterSync)) this.drive()
       }
       if (this.paused) this.held.push(goOn)
@@ -304,7 +310,7 @@ export class Machine {
         truth.violation(`${name(this.member)} applies ${entry.index} after ${this.state.index}`)
       }
       this.state = afterEntry(this.state, entry)
-      truth.applies(this.member, entry, this.state)
+      truth.applies(this.member, raft.term, entry, this.state)
       const answered = answeredBy(entry, this.waiting)
       if (answered !== undefined) {
         this.waiting.delete(answered)
@@ -313,7 +319,7 @@ export class Machine {
       if (entry.payload.kind === 'members') this.world.membersApplied(entry)
     }
     if (committed.length > 0 && chance.float() < profile.compactShare) {
-      raft.compact(this.state.index, encodeState(this.state, name(this.member)))
+      raft.compact(this.state.index, encodeState(this.state, name(this.member).slice(0, 1)))
     }
   }
 

@@ -19,6 +19,8 @@ export type TroubleKind =
   | 'hand-over-unheard'
   | 'stick-disk'
   | 'lose-promises'
+  | 'ambush'
+  | 'rivals'
   | 'heal'
 
 const KINDS: readonly TroubleKind[] = [
@@ -36,6 +38,8 @@ const KINDS: readonly TroubleKind[] = [
   'hand-over-unheard',
   'stick-disk',
   'lose-promises',
+  'ambush',
+  'rivals',
 ]
 
 /** What the world looks like once the trouble has ended: the group must work in each. */
@@ -81,6 +85,8 @@ export interface Profile {
   /** Of votes and acknowledgements after which the machine dies at once. */
   readonly promiseCrashShare: number
   readonly peace: Peace
+  /** Nobody proposes in the first half of the peace: who is not up to date is no danger, and there it may be. */
+  readonly idlePeace: boolean
 }
 
 export const MACHINES = 5
@@ -122,6 +128,7 @@ export function profileOf(chance: Prng): Profile {
     seizeShare: pick(0, 0.3, 0.8),
     promiseCrashShare: pick(0, 0.005, 0.03),
     peace: pick('whole', 'dead-minority', 'cut-pair', 'deaf-one'),
+    idlePeace: chance.below(2) === 0,
   }
 }
 

@@ -63,6 +63,12 @@ export function makeTrouble(group: Group): void {
       return
     case 'lose-promises':
       return losePromises(group, leader)
+    case 'ambush':
+      if (leader !== undefined && leader !== machine) ambush(group, leader, machine)
+      return
+    case 'rivals':
+      if (leader !== undefined) rivals(group, leader)
+      return
     case 'heal':
     case undefined:
       group.cut.clear()
@@ -72,14 +78,20 @@ export function makeTrouble(group: Group): void {
 
 /** Somebody uses an election at once. */
 export function seize(group: Group, leader: Machine): void {
-  const { chance, profile, calm } = group
+  const { chance, profile, calm, clock } = group
   if (calm) return
-  switch (chance.below(5)) {
+  const soon = (): void => {
+    clock.after(0, () => burst(group))
+  }
+  switch (chance.below(6)) {
     case 0:
-      return burst(group)
+      return soon()
     case 1:
-      burst(group)
+      soon()
       return halve(group, leader)
+    case 5:
+      soon()
+      return split(group, [leader])
     case 2:
       return split(group, [leader])
     case 3:
@@ -107,6 +119,29 @@ function losePromises(group: Group, leader: Machine | undefined): void {
     if (machine !== leader && chance.below(2) === 0) killFor(group, machine, chance.float() * 2)
   }
   if (leader !== undefined) split(group, [leader])
+}
+
+/**
+ * The leader's lease against an election: one member does not hear it any more, but has all that it has, for nobody
+ * proposes; as it asks another for its vote, that one dies and is back at once, and nobody hears the leader.
+ */
+function ambush(group: Group, leader: Machine, other: Machine): void {
+  const { chance, clock, profile } = group
+  const until = clock.monotonic() + profile.electionTimeoutMs * 4
+  group.cut.clear()
+  group.idle = { leader, until }
+  clock.after(profile.electionTimeoutMs * 0.5, () => {
+    if (!group.calm) cutPair(group, leader, other, true)
+  })
+  group.onVoteAsked = (from, to) => {
+    if (clock.monotonic() > until) group.onVoteAsked = undefined
+    if (from !== other || to === leader) return
+    group.onVoteAsked = undefined
+    split(group, [leader])
+    if (chance.below(3) === 0) return
+    to.kill()
+    to.start()
+  }
 }
 
 function wipe(group: Group, machine: Machine, leader: Machine | undefined): void {
@@ -192,6 +227,40 @@ function burst(group: Group): void {
   }
 }
 
+/**
+ * Two changes of the same members: a leader that nobody hears makes one, and its successor, which only half of the others
+ * hear from the first, another. With an even number of voters the two sets may have quorums that share nobody.
+ */
+function rivals(group: Group, leader: Machine): void {
+  const { clock, profile, calm } = group
+  const { voters } = leader.raft?.members ?? NOBODY
+  if (calm || voters.length % 2 > 0 || voters.length < 4) return
+  group.scriptUntil = clock.monotonic() + profile.electionTimeoutMs * 8
+  split(group, [leader])
+  removeOther(group, leader)
+  group.onElected = (successor) => {
+    const [, ...rest] = group.machines.filter(
+      (machine) => machine !== leader && machine !== successor,
+    )
+    if (successor === leader) return
+    split(group, [leader, ...rest])
+    clock.after(0, () => removeOther(group, successor, leader.member))
+  }
+}
+
+function removeOther(group: Group, from: Machine, which?: NodeId): void {
+  const { voters } = from.raft?.members ?? NOBODY
+  const node =
+    which ??
+    anyOf(
+      group.chance,
+      voters.filter((voter) => voter !== from.member),
+    )
+  const lost = (voter: NodeId): boolean => voter === node || group.machineOf(voter) === undefined
+  if (node === undefined || !isSafe(voters, lost)) return
+  from.change(group.nextId(), { kind: 'remove', node })
+}
+
 function changeOf(group: Group, { voters, learners }: Members): MembersChange | undefined {
   const { chance } = group
   const lost = (node: NodeId): boolean => group.machineOf(node) === undefined
@@ -218,32 +287,47 @@ function changeOf(group: Group, { voters, learners }: Members): MembersChange | 
 
 /** Ends the trouble, but for one fault that stays. Machines that nobody is sure to hear from are given back. */
 export function makePeace(group: Group): ReadonlySet<Machine> {
-  const { profile, chance } = group
+  const { profile, chance, machines } = group
   group.cut.clear()
   group.say(`the trouble ends: ${profile.peace}`)
-  const dead = new Set<Machine>()
   if (profile.peace === 'dead-minority') {
-    for (const machine of group.machines) {
-      const before = [...dead].map(({ member }) => member)
-      if (chance.below(2) === 0 && canSpare(group, machine.member, ...before)) {
-        machine.kill()
-        dead.add(machine)
-      }
-    }
+    buryAfterPromotion(group)
+    return new Set()
   }
-  for (const machine of group.machines) if (!dead.has(machine)) machine.start()
+  for (const machine of machines) machine.start()
   const one = group.anyMachine()
   const other = group.anyMachine()
-  if (profile.peace === 'cut-pair' && canSpare(group, one.member)) {
+  if (profile.peace === 'whole' || !canSpare(group, one.member)) return new Set()
+  if (profile.peace === 'cut-pair') {
     cutPair(group, one, other, chance.below(2) === 0)
     return new Set()
   }
-  if (profile.peace === 'deaf-one' && canSpare(group, one.member)) {
-    for (const from of group.machines) if (from !== one) group.cut.add(link(from, one))
-    group.say(`${name(one.member)} hears nobody`)
-    return new Set([one])
+  for (const from of machines) if (from !== one) group.cut.add(link(from, one))
+  group.say(`${name(one.member)} hears nobody`)
+  return new Set([one])
+}
+
+/** As many as can be spared never come back, the leader first; a learner that was just promoted does not know of it. */
+function buryAfterPromotion(group: Group): void {
+  const { chance, clock, profile, machines } = group
+  const [leader] = group.believers()
+  const learner = anyOf(chance, leader?.raft?.members.learners ?? [])
+  const unknowing = learner === undefined ? undefined : group.machineOf(learner)
+  if (leader !== undefined && unknowing !== undefined) {
+    for (const machine of machines) group.cut.add(link(machine, unknowing))
+    leader.change(group.nextId(), { kind: 'promote', node: unknowing.member })
   }
-  return new Set()
+  clock.after(profile.electionTimeoutMs / 2, () => {
+    group.cut.clear()
+    const dead: NodeId[] = []
+    const others = machines.filter((machine) => machine !== leader && chance.below(2) === 0)
+    for (const machine of leader === undefined ? others : [leader, ...others]) {
+      if (!canSpare(group, machine.member, ...dead)) continue
+      machine.kill()
+      dead.push(machine.member)
+    }
+    for (const machine of machines) if (!dead.includes(machine.member)) machine.start()
+  })
 }
 
 function anyOf<T>(chance: Prng, things: readonly T[]): T | undefined {

@@ -1,24 +1,27 @@
 // What is true of a Raft group, whatever its members believe [I13]. It sees what machines write, apply and answer, and shares
 // nothing with what it judges:
 //
-//   - a term has one leader; a disk's term never goes back, and its vote in a term never changes
+//   - a term has one leader; a member's term never goes back, and its vote in a term never changes
 //   - an entry of an index and a term is one entry, and so is the one before it
 //   - what one machine has applied at an index, all apply; states after it are equal
-//   - what is applied lies on the disks of a quorum when the first machine applies it, and no disk drops it afterwards
-//   - a commit index never goes back in one life
+//   - what is applied lies on the disks of a quorum when the first machine applies it, and nobody who knows
+//     of that machine's term drops it afterwards
+//   - a commit index never goes back in one life; a member goes by the members that its log names last
 //   - a read shows all that was acknowledged, and all that another read showed, before it was asked, in real time
 //   - a proposal is answered by its own entry
 //   - a learner is promoted only with all that its leader has committed; beside a lone voter, only with a second such learner
 
 import type { Effects } from '../../../src/core/raft/types.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
-import type { Entry, Members, Payload } from '../../../src/model/raft.ts'
+import type { Entry, HardState, Members, Payload } from '../../../src/model/raft.ts'
 import { afterEntry, type Disk, FIRST_STATE, type State, termOn } from './disk.ts'
-import { name } from './story.ts'
+import { describeMembers, name } from './story.ts'
 
 interface Chosen {
   readonly term: number
   readonly id: string
+  /** Of the first that applied it: a leader of this term or a later one has it. */
+  readonly appliedInTerm: number
 }
 
 interface MembersSince {
@@ -37,6 +40,7 @@ export class Truth {
   reads = 0
   conflicts = 0
   private readonly say: (line: string) => void
+  private readonly promised = new Map<NodeId, HardState>()
   private readonly written = new Map<string, string>()
   private readonly membersWritten: MembersSince[]
   private readonly membersChosen: MembersSince[]
@@ -112,20 +116,43 @@ export class Truth {
     for (const entry of disk.entries) {
       if (entry.index < droppedFrom) continue
       this.conflicts++
-      if (this.chosen[entry.index]?.term === entry.term) {
+      const chosen = this.chosen[entry.index]
+      // Who does not know of that term yet may still follow a leader of an older one, which is counted by nobody.
+      if (chosen?.term === entry.term && disk.hardState.term >= chosen.appliedInTerm) {
         this.violation(`${name(disk.member)} drops entry ${entry.index}, which is committed`)
       }
     }
   }
 
+  /** It is what it promises now, and what it starts with. */
+  votes(member: NodeId, now: HardState): void {
+    const before = this.promised.get(member) ?? now
+    this.promised.set(member, now)
+    if (now.term < before.term) {
+      this.violation(`${name(member)} goes back from term ${before.term} to ${now.term}`)
+    } else if (now.term === before.term && before.vote !== undefined && now.vote !== before.vote) {
+      this.violation(`${name(member)} votes twice in term ${now.term}`)
+    }
+  }
+
+  /** All that the member knows is durable: it goes by the members that its disk names last. */
+  believes({ member, entries, snapshot, founders }: Disk, believed: Members): void {
+    let named = snapshot?.members ?? founders
+    for (const { payload } of entries) if (payload.kind === 'members') named = payload.members
+    if (named === believed) return
+    const [is, should] = [describeMembers(believed), describeMembers(named)]
+    if (is !== should)
+      this.violation(`${name(member)} goes by members ${is}, its disk says ${should}`)
+  }
+
   // State machines.
 
   /** The state after it, which the machine must have come to. */
-  applies(member: NodeId, entry: Entry, after: State): void {
+  applies(member: NodeId, memberTerm: number, entry: Entry, after: State): void {
     const { index, term, payload } = entry
     const id = idOf(payload)
     const chosen = this.chosen[index]
-    if (chosen === undefined) this.choose(member, entry, id)
+    if (chosen === undefined) this.choose(member, memberTerm, entry, id)
     else if (chosen.id !== id || chosen.term !== term) {
       const other = `'${chosen.id}' of term ${chosen.term}`
       this.violation(
@@ -143,11 +170,11 @@ export class Truth {
     }
   }
 
-  private choose(member: NodeId, entry: Entry, id: string): void {
+  private choose(member: NodeId, memberTerm: number, entry: Entry, id: string): void {
     const { index, term, payload } = entry
     const before = this.states[index - 1]
     if (before === undefined) return this.violation(`${name(member)} applies ${index} too early`)
-    this.chosen[index] = { term, id }
+    this.chosen[index] = { term, id, appliedInTerm: memberTerm }
     this.states[index] = afterEntry(before, entry)
     if (payload.kind === 'members') this.membersChosen.push({ index, members: payload.members })
     if (payload.kind === 'command') {
