@@ -8,7 +8,7 @@
 import type { SwimSettings } from './types.ts'
 
 /** Of a refuted suspicion, beside a return. */
-const SUSPICION_SHARE = 0.25
+const SUSPICION_SHARE = 0.1
 /** More is as bad. */
 const SCORE_MAX = 10
 

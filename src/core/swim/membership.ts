@@ -24,6 +24,9 @@ import { type Known, movesView } from './table.ts'
 /** An unconfirmed suspicion lasts so many times as long as a confirmed one. */
 const SUSPICION_SPREAD = 6
 
+/** Of the members. */
+const HELD_SHARE_MAX = 0.2
+
 /** What the rest of a member does when somebody comes and goes. */
 export interface MembershipListener {
   /** One that was not live is; `back`: it was thought dead. */
@@ -220,9 +223,9 @@ export class Membership {
       flaps.refuted(now, settings)
     } else return
     const holdMs = flaps.holdMs(settings)
-    // If most others seem to come and go, it is this member, or the network.
+    // If many seem to come and go, it is the network, or this member: then nobody is held back for it.
     const held = table.live().filter((one) => one.held && one !== known).length
-    if (holdMs === 0 || held >= Math.floor(table.liveCount / 2)) return
+    if (holdMs === 0 || held >= Math.max(1, HELD_SHARE_MAX * table.liveCount)) return
     flaps.heldUntil = Math.max(flaps.heldUntil, now + holdMs)
     if (!known.held && isLive(before.state)) table.changed(now)
     known.held = true

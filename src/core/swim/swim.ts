@@ -20,6 +20,7 @@ import {
   type ClusterIdentity,
   type Endpoint,
   type Life,
+  type Member,
   type Packet,
   type PacketBody,
   type Profile,
@@ -189,6 +190,12 @@ export class Swim implements SwimHost {
     return this.hints.get(shard)
   }
 
+  /** In whatever state; this broker itself, too. */
+  memberOf(node: NodeId): Member | undefined {
+    const { self } = this.table
+    return node === self.node ? self : this.table.get(node)?.member
+  }
+
   view(): View {
     return this.table.view(this.joined)
   }
@@ -278,7 +285,7 @@ export class Swim implements SwimHost {
       // Two that refuse each other would never end.
       if (packet.body.kind === 'refused') return
       const { boot, nonce } = packet
-      const remembered = this.rememberedBoot(packet.from)
+      const remembered = this.memberOf(packet.from)?.boot ?? boot
       this.send(from, undefined, { kind: 'refused', refused: { boot, nonce }, boot: remembered })
       return
     }
@@ -321,7 +328,7 @@ export class Swim implements SwimHost {
   /** False: it comes from an earlier life than the one that is known, or claims this broker's own. */
   private admits({ from, boot, nonce }: Life & { readonly from: NodeId }): boolean {
     const { self } = this.table
-    const known = from === self.node ? self : this.table.get(from)?.member
+    const known = this.memberOf(from)
     if (known === undefined) return true
     const order = compareLives({ boot, nonce }, known)
     // Of two that claim one boot count, the one that is known stays.
@@ -332,11 +339,6 @@ export class Swim implements SwimHost {
     }
     this.counters.outdated++
     return false
-  }
-
-  private rememberedBoot(node: NodeId): number {
-    const { self } = this.table
-    return (node === self.node ? self : this.table.get(node)?.member)?.boot ?? 0
   }
 
   private meetForeign(cluster: ClusterIdentity, from: Endpoint | undefined): void {
@@ -375,7 +377,7 @@ export class Swim implements SwimHost {
       return { ...refusal, reason: 'other-cluster', cluster }
     }
     if (!this.admits(request)) {
-      const boot = this.rememberedBoot(request.from)
+      const boot = this.memberOf(request.from)?.boot ?? request.boot
       return { ...refusal, reason: 'old-life', boot }
     }
     this.merge(request)

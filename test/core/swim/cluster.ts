@@ -36,6 +36,7 @@ export class Cluster {
   onlySleep = false
   suspicions = 0
   deaths = 0
+  held = 0
   events = 0
 
   constructor(seed: number, size: number, settings: SwimSettings) {
@@ -201,6 +202,7 @@ export class Cluster {
       case 'foreign-cluster':
         return this.truth.violation(`${machine.name} met another cluster`)
       case 'held':
+        this.held++
         return this.say(`${machine.name} holds back ${brief(event.node)} for ${event.holdMs}`)
       case 'hint':
       case 'forgotten':
@@ -229,7 +231,7 @@ export class Cluster {
 
   private send(from: Machine, to: Endpoint, packet: Packet): void {
     const target = this.machineAt(to)
-    from.packetsSent++
+    from.sends(this.now)
     for (const update of packet.updates) this.truth.sent(from.name, update)
     const bytes = this.inBytes ? writePacket(packet) : undefined
     if (target === undefined) return

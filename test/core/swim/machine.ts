@@ -47,6 +47,10 @@ export class Machine {
   /** Of the clock's next event for this member, in true time. */
   wakeAt: number = Number.POSITIVE_INFINITY
   packetsSent = 0
+  /** In this second of true time, and in the busiest. */
+  private second = 0
+  private sentInSecond = 0
+  mostInSecond = 0
   refused = false
   private readonly settings: SwimSettings
   private readonly chance: Prng
@@ -80,6 +84,14 @@ export class Machine {
 
   trueTime(clock: number): number {
     return (clock - this.zero) / this.rate
+  }
+
+  sends(trueTime: number): void {
+    const second = Math.floor(trueTime / 1000)
+    if (second !== this.second) this.sentInSecond = 0
+    this.second = second
+    this.packetsSent++
+    this.mostInSecond = Math.max(this.mostInSecond, ++this.sentInSecond)
   }
 
   wipe(): void {

@@ -10,7 +10,7 @@ const { values } = parseArgs({
 const first = Number(values.seed ?? 1)
 const count = Number(values.count ?? 1)
 const lines = Number(values.lines ?? 60)
-let [suspicions, deaths, most] = [0, 0, 0]
+let [suspicions, deaths, most, peak] = [0, 0, 0, 0]
 for (let seed = first; seed < first + count; seed++) {
   const run = runOrTell(seed)
   if (run.violations.length > 0) {
@@ -21,9 +21,10 @@ for (let seed = first; seed < first + count; seed++) {
   suspicions += run.suspicions
   deaths += run.deaths
   most = Math.max(most, run.packetsPerSecond)
+  peak = Math.max(peak, run.packetsInOneSecond)
 }
 console.log(
-  `${count} seeds from ${first}: ${suspicions} suspicions, ${deaths} deaths seen, at most ${most.toFixed(1)} packets per second`,
+  `${count} seeds from ${first}: ${suspicions} suspicions, ${deaths} deaths seen, at most ${most.toFixed(1)} packets per second, ${peak} in one`,
 )
 
 /** What throws is as wrong. */

@@ -19,6 +19,10 @@ const FAREWELL_MS = 5000
 /** Packets that one member sends per second of its life, on the average of the run. */
 const PACKETS_PER_SECOND = 20
 
+/** In the busiest second: gossip and the own probe, and what each other member may ask for. */
+const PACKETS_IN_A_SECOND = 30
+const PACKETS_IN_A_SECOND_EACH = 6
+
 export interface SwimRun {
   readonly violations: readonly string[]
   readonly story: readonly string[]
@@ -26,18 +30,31 @@ export interface SwimRun {
   readonly suspicions: number
   readonly deaths: number
   readonly packetsPerSecond: number
+  readonly packetsInOneSecond: number
 }
 
 /** What befalls the cluster. */
-type Course = 'everything' | 'split' | 'loss' | 'one-link' | 'sleep'
+type Course = 'everything' | 'split' | 'restart' | 'loss' | 'one-link' | 'sleep'
 const COURSES: readonly Course[] = [
   'everything',
   'everything',
   'split',
+  'restart',
   'loss',
   'one-link',
   'sleep',
 ]
+
+const SIZES: readonly number[] = [1, 3, 5, 2, 20, 3, 8]
+/** Of whom some can vouch for others. */
+const LEAST: Readonly<Record<Course, number>> = {
+  everything: 1,
+  split: 2,
+  restart: 2,
+  loss: 5,
+  'one-link': 5,
+  sleep: 5,
+}
 
 export function runSwim(seed: number): SwimRun {
   return new Run(seed).whole()
@@ -51,8 +68,8 @@ class Run {
   constructor(seed: number) {
     this.course = COURSES[seed % COURSES.length] ?? 'everything'
     // Small ones are the most common, and the most delicate.
-    const most = [1, 3, 3, 5, 8, 20][Math.floor(seed / COURSES.length) % 6] ?? 3
-    const least = this.course === 'everything' ? 1 : this.course === 'split' ? 2 : 5
+    const most = SIZES[Math.floor(seed / COURSES.length) % SIZES.length] ?? 3
+    const least = LEAST[this.course]
     this.size = Math.max(least, most)
     // Nothing but the probes of the dead is to bring the sides of a partition together.
     const seedRetryMs = this.course === 'split' ? 3_600_000 : SETTINGS.seedRetryMs
@@ -78,6 +95,10 @@ class Run {
     const { cluster } = this
     const seconds = cluster.now / 1000
     const most = Math.max(...cluster.machines.map(({ packetsSent }) => packetsSent / seconds))
+    const peak = Math.max(...cluster.machines.map(({ mostInSecond }) => mostInSecond))
+    if (peak > PACKETS_IN_A_SECOND + PACKETS_IN_A_SECOND_EACH * this.size) {
+      cluster.truth.violation(`a member sends ${peak} packets in one second`)
+    }
     if (most > PACKETS_PER_SECOND) {
       cluster.truth.violation(`a member sends ${most.toFixed(1)} packets per second`)
     }
@@ -88,6 +109,7 @@ class Run {
       suspicions: cluster.suspicions,
       deaths: cluster.deaths,
       packetsPerSecond: most,
+      packetsInOneSecond: peak,
     }
   }
 
@@ -158,9 +180,24 @@ class Run {
         if (a !== b) network.cutBoth(a, b)
         return
       }
+      case 'restart':
+        return this.restartAll()
       case 'sleep':
         return this.sleep()
     }
+  }
+
+  /** All at once, and again, as somebody does who changes the configuration. */
+  private restartAll(): void {
+    const { cluster } = this
+    cluster.say('all are restarted')
+    for (const machine of cluster.machines) {
+      cluster.after(cluster.chance.float() * 500, () => {
+        cluster.kill(machine)
+        this.startLater(machine, 2000, false)
+      })
+    }
+    if (cluster.now < JOINING_MS + TROUBLE_MS / 2) cluster.after(15_000, () => this.restartAll())
   }
 
   private sleep(): void {
@@ -278,6 +315,7 @@ class Run {
       if (begun > 3 + 0.03 * members) {
         cluster.truth.violation(`${begun} suspicions in ${members} member seconds of mere loss`)
       }
+      if (cluster.held > 0) cluster.truth.violation('somebody was held back for mere loss')
       if (cluster.deaths > 0) cluster.truth.violation('somebody was thought dead for mere loss')
     }
   }
