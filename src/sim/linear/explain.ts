@@ -16,16 +16,7 @@ export function explain(
   stuck: Stuck,
   stepsMax: number,
 ): string {
-  let loosened = candidates.map((one) => (happensAfter(candidates, one, stuck) ? loose(one) : one))
-  let last = stuck
-  for (let at = 0; at < candidates.length; at++) {
-    if (loosened[at]?.mode !== 'fixed') continue
-    const looser = loosened.map((one, i) => (i === at ? loose(one) : one))
-    const verdict = search(looser, stepsMax)
-    if (verdict.kind !== 'stuck') continue
-    loosened = looser
-    last = verdict
-  }
+  const { loosened, last } = loosen(candidates, stuck, stepsMax)
   const firm = attempts.filter((_, at) => loosened[at]?.mode === 'fixed')
   const others = attempts.length - firm.length
   const lines = [`'${name}': these operations have no order that explains their answers`]
@@ -36,6 +27,30 @@ export function explain(
   if (at !== undefined)
     lines.push(`  ${statesText(shown)} before ${at.process} was answered at ${at.returnMs} ms`)
   return lines.join('\n')
+}
+
+/** By halves: few stay firm, and whole stretches of the others go at once. */
+function loosen(
+  candidates: readonly Candidate[],
+  stuck: Stuck,
+  stepsMax: number,
+): { readonly loosened: readonly Candidate[]; readonly last: Stuck } {
+  let loosened = candidates.map((one) => (happensAfter(candidates, one, stuck) ? loose(one) : one))
+  let last = stuck
+  const tryOn = (from: number, to: number): void => {
+    const looser = loosened.map((one, at) => (at >= from && at < to ? loose(one) : one))
+    const verdict = search(looser, stepsMax)
+    if (verdict.kind === 'stuck') {
+      loosened = looser
+      last = verdict
+    } else if (to - from > 1) {
+      const middle = Math.floor((from + to) / 2)
+      tryOn(from, middle)
+      tryOn(middle, to)
+    }
+  }
+  if (candidates.length > 0) tryOn(0, candidates.length)
+  return { loosened, last }
 }
 
 /** Whatever was called after the answer that has no place cannot have given it one. */
