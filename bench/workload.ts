@@ -10,6 +10,7 @@ import { hello } from '../src/wire/native/hello.ts'
 import { VERSION_MAX, VERSION_MIN } from '../src/wire/native/operations.ts'
 import { ACKS_ALL, produceFrame } from '../src/wire/native/produce.ts'
 import { type BrokerProcess, spawnBroker } from '../test/support/broker-process.ts'
+import { ClusterProcess } from '../test/support/cluster-process.ts'
 
 export const HELLO_FRAME: Uint8Array = requestFrame(hello, VERSION_MAX, 0, {
   versionMin: VERSION_MIN,
@@ -58,25 +59,52 @@ export async function withBrokers<T>(
   const dataDirs = await Promise.all(
     Array.from({ length: count }, () => mkdtemp(join(parent, 'eastguard-bench-'))),
   )
-  const brokers = await Promise.all(dataDirs.map((dataDir) => startBroker(dataDir, flags)))
+  // With BENCH_PROFILE set each broker leaves a .cpuprofile in the working directory.
+  const nodeFlags = process.env['BENCH_PROFILE'] === undefined ? [] : ['--cpu-prof']
+  const started = await start(dataDirs, ['--log-level=warn', ...flags], nodeFlags)
+  const { brokers } = started
   const client = new EastGuard({ seeds: brokers.map(({ port }) => `127.0.0.1:${port}`) })
   try {
-    await Promise.all(brokers.map((broker) => broker.ready()))
     return await measure({ brokers, client })
   } finally {
     await client.close()
-    for (const { child } of brokers) child.kill('SIGTERM')
-    await Promise.all(brokers.map(({ exited }) => exited))
+    await started.stop()
     for (const dataDir of dataDirs) await rm(dataDir, { recursive: true, force: true })
   }
 }
 
-function startBroker(dataDir: string, flags: readonly string[]): Promise<BrokerProcess> {
-  // With BENCH_PROFILE set the broker leaves a .cpuprofile in the working directory.
-  const profile = process.env['BENCH_PROFILE'] !== undefined
-  return spawnBroker({
-    dataDir,
-    flags: ['--log-level=warn', ...flags],
-    nodeFlags: profile ? ['--cpu-prof'] : [],
-  })
+interface Started {
+  readonly brokers: readonly BrokerProcess[]
+  stop(): Promise<void>
+}
+
+/** One is started as anybody would; several as a cluster. Resolves when they are ready. */
+async function start(
+  dataDirs: readonly string[],
+  flags: readonly string[],
+  nodeFlags: readonly string[],
+): Promise<Started> {
+  const [dataDir] = dataDirs
+  if (dataDir === undefined || dataDirs.length > 1) {
+    const cluster = new ClusterProcess({ dataDirs, flags, nodeFlags })
+    try {
+      await cluster.start()
+    } catch (error) {
+      await cluster.stop()
+      throw error
+    }
+    return cluster
+  }
+  const broker = await spawnBroker({ dataDir, flags, nodeFlags })
+  const stop = async (): Promise<void> => {
+    broker.child.kill('SIGTERM')
+    await broker.exited
+  }
+  try {
+    await broker.ready()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { brokers: [broker], stop }
 }

@@ -6,6 +6,7 @@
 //            memory                            processor, memory
 
 import { build, type Histogram } from 'hdr-histogram-js'
+import { type Admin, EastGuard } from '../../src/index.ts'
 import { probeSyncedWrites } from '../probes/disk.ts'
 import { corePercentSince, processorUse, residentBytes } from '../process.ts'
 import { latencies, type Result } from '../report.ts'
@@ -13,6 +14,7 @@ import { type Measured, withBrokers } from '../workload.ts'
 
 const TOPICS = Number(process.env['BENCH_TOPICS'] ?? 10_000)
 const CALLERS = 64
+const SHARDS = 256
 const COMMAND_BYTES = 256
 const PROBE_SECONDS = 2
 /** Between the end of a load and when a broker counts as idle. */
@@ -21,9 +23,23 @@ const IDLE_MS = 10_000
 
 export async function metadata(dir: string, seconds: number, brokers: number): Promise<Result[]> {
   const before = await probeSyncedWrites(dir, COMMAND_BYTES, PROBE_SECONDS)
-  const results = await withBrokers(dir, brokers, (measured) => measure(measured, seconds))
+  const results = await withBrokers(dir, brokers, (measured) => measure(measured, seconds), [
+    `--metadata-shards=${SHARDS}`,
+  ])
+  const lean = await withBrokers(dir, brokers, atRest, ['--metadata-shards=1'])
   const limit = (before + (await probeSyncedWrites(dir, COMMAND_BYTES, PROBE_SECONDS))) / 2
-  return results.map((one) => (one.changes ? bounded(one.result, limit) : one.result))
+  const { empty, findings } = results
+  const shardKiB = (Math.max(...empty) - Math.max(...lean)) / (SHARDS - 1) / 1024
+  return [
+    ...findings.map((one) => (one.changes ? bounded(one.result, limit) : one.result)),
+    figure('resident per shard without a topic', 'KiB', shardKiB).result,
+  ]
+}
+
+/** Of each broker, when nothing has been asked of it. */
+async function atRest({ brokers }: Measured): Promise<number[]> {
+  await pause(SETTLE_MS)
+  return brokers.map(({ child }) => residentBytes(child.pid))
 }
 
 interface Finding {
@@ -36,34 +52,48 @@ function bounded(result: Result, limit: number): Result {
   return { ...result, limit, ratio: result.value / limit }
 }
 
-async function measure({ brokers, client }: Measured, seconds: number): Promise<Finding[]> {
+interface Measures {
+  readonly empty: readonly number[]
+  readonly findings: readonly Finding[]
+}
+
+async function measure(measured: Measured, seconds: number): Promise<Measures> {
+  const { brokers } = measured
   const pids = brokers.map(({ child }) => child.pid)
-  const admin = client.admin()
+  // Callers are spread over the brokers: one client alone would stay with one of them.
+  const clients = brokers.map(({ port }) => new EastGuard({ seeds: [`127.0.0.1:${port}`] }))
+  const admins = clients.map((client) => client.admin())
+  const admin = (i: number): Admin => admins[i % admins.length] as Admin
   const where = brokers.length === 1 ? '1 broker' : `${brokers.length} brokers`
-  await pause(SETTLE_MS)
-  const empty = pids.map(residentBytes)
-  const created = await load(TOPICS, (i) => admin.createTopic(nameOf(i), { policy: POLICY }))
-  const described = await loadFor(seconds, (i) => admin.describeTopic(nameOf(spread(i))))
+  const empty = await atRest(measured)
+  const created = await load(TOPICS, (i) => admin(i).createTopic(nameOf(i), { policy: POLICY }))
+  const described = await loadFor(seconds, (i) => admin(i).describeTopic(nameOf(spread(i))))
   await pause(SETTLE_MS)
   const idle = pids.map(processorUse)
   await pause(IDLE_MS)
   const percent = Math.max(...idle.map(corePercentSince))
   const full = pids.map(residentBytes)
-  const deleted = await load(TOPICS, (i) => admin.deleteTopic(nameOf(i)))
+  const deleted = await load(TOPICS, (i) => admin(i).deleteTopic(nameOf(i)))
+  await Promise.all(clients.map((client) => client.close()))
   const grown = full.map((bytes, i) => (bytes - (empty[i] ?? 0)) / TOPICS / 1024)
   const callers = `${CALLERS} callers, ${where}`
   const topics = TOPICS.toLocaleString('en')
-  return [
+  const findings = [
     { result: rate(`create ${topics} topics, ${callers}`, 'creates/s', created), changes: true },
     { result: rate(`describe, ${callers}`, 'describes/s', described), changes: false },
     { result: rate(`delete ${topics} topics, ${callers}`, 'deletes/s', deleted), changes: true },
-    figure(`idle with ${topics} topics, the busiest of ${where}`, '% of a core', percent),
+    figure(
+      `idle with ${topics} topics, ${SHARDS} shards, the busiest of ${where}`,
+      '% of a core',
+      percent,
+    ),
     figure(`resident, no topic, the largest of ${where}`, 'MiB', Math.max(...empty) / 1024 ** 2),
     figure(`resident per topic of one range, the largest of ${where}`, 'KiB', Math.max(...grown)),
   ]
+  return { empty, findings }
 }
 
-const POLICY = { partitions: 1 }
+const POLICY = { partitions: 1, replicationFactor: 1 }
 
 function nameOf(i: number): string {
   return `bench-${i}`
