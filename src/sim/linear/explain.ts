@@ -35,7 +35,7 @@ function loosen(
   stuck: Stuck,
   stepsMax: number,
 ): { readonly loosened: readonly Candidate[]; readonly last: Stuck } {
-  let loosened = candidates.map((one) => (happensAfter(candidates, one, stuck) ? loose(one) : one))
+  let loosened = candidates
   let last = stuck
   const tryOn = (from: number, to: number): void => {
     const looser = loosened.map((one, at) => (at >= from && at < to ? loose(one) : one))
@@ -51,11 +51,6 @@ function loosen(
   }
   if (candidates.length > 0) tryOn(0, candidates.length)
   return { loosened, last }
-}
-
-/** Whatever was called after the answer that has no place cannot have given it one. */
-function happensAfter(candidates: readonly Candidate[], one: Candidate, stuck: Stuck): boolean {
-  return one.callMs > (candidates[stuck.at]?.returnMs ?? Infinity)
 }
 
 function loose(one: Candidate): Candidate {

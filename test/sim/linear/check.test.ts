@@ -312,10 +312,17 @@ test('in an explanation, what is loose holds nothing up', () => {
   const explanation = refused([
     { ...at, process: 'q', operation: DESCRIBE, outcome: described('t') },
     { ...at, process: 'p', operation: DESCRIBE, outcome: ABSENT },
-    { ...at, process: 'p', operation: CREATE, outcome: { kind: 'created', topicId: 't' } },
-    { name: NAME, callMs: 20, returnMs: 25, process: 'r', operation: DESCRIBE, outcome: ABSENT },
+    { ...at, process: 'p', operation: CREATE, outcome: { kind: 'created' } },
+    {
+      name: NAME,
+      callMs: 20,
+      returnMs: 25,
+      process: 'r',
+      operation: DESCRIBE,
+      outcome: described('u'),
+    },
   ])
-  assert.match(explanation, /20..25 ms {2}r {2}describe -> absent/)
+  assert.match(explanation, /5..5 ms {2}q .*\n.* r {2}describe -> described u .*\n.*the other 2 /)
 })
 
 test('the explanation shows only operations without which there would be an order', () => {
