@@ -13,7 +13,7 @@ const QUIET_MS = 10_000
 /** Then a member pings, answers, and now and then tries one of the dead. */
 const QUIET_PACKETS_PER_SECOND = 4
 /** From a death in good health until everybody knows. */
-const DETECT_MS = 15_000
+const DETECT_MS = 12_000
 /** From a farewell until everybody knows. */
 const FAREWELL_MS = 5000
 /** Packets that one member sends per second of its life, on the average of the run. */
@@ -29,6 +29,8 @@ export interface SwimRun {
   readonly members: number
   readonly suspicions: number
   readonly deaths: number
+  /** From the last death until all knew; undefined when nobody was left to know. */
+  readonly detectedMs: number | undefined
   readonly packetsPerSecond: number
   readonly packetsInOneSecond: number
 }
@@ -64,6 +66,7 @@ class Run {
   private readonly cluster: Cluster
   private readonly course: Course
   private readonly size: number
+  private detectedMs: number | undefined
 
   constructor(seed: number) {
     this.course = COURSES[seed % COURSES.length] ?? 'everything'
@@ -108,6 +111,7 @@ class Run {
       members: this.size,
       suspicions: cluster.suspicions,
       deaths: cluster.deaths,
+      detectedMs: this.detectedMs,
       packetsPerSecond: most,
       packetsInOneSecond: peak,
     }
@@ -370,7 +374,13 @@ class Run {
     const victim = there[cluster.chance.below(there.length)]
     if (there.length < 2 || victim === undefined) return
     cluster.kill(victim)
-    cluster.run(DETECT_MS)
+    const since = cluster.now
+    const { node } = victim.disk
+    const knows = ({ swim }: Machine): boolean => swim?.memberOf(node)?.state === 'dead'
+    while (cluster.now < since + DETECT_MS && !there.every((one) => one === victim || knows(one))) {
+      cluster.run(100)
+    }
+    this.detectedMs = cluster.now - since
     this.checkAll('after the last death')
   }
 
