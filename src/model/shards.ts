@@ -6,10 +6,10 @@
 import { concatBytes, fromHex, getU32, putU32, toHex, utf8 } from '../base/bytes.ts'
 import { xxh32 } from '../base/checksum.ts'
 import { type TopicId, topicId } from './ids.ts'
+import { SHARDS_MAX } from './swim.ts'
 
 /** Owns what belongs to the whole cluster, beside topics. */
 export const CLUSTER_SHARD = 0
-const SHARDS_MAX = 65_536
 /** Of a topic id, after the hash of its name. */
 export const TOPIC_ID_RANDOM_BYTES = 12
 

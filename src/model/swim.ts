@@ -75,6 +75,8 @@ export interface ClusterIdentity {
   readonly id: ClusterId
   /** By the founder's wall clock, in ms: tells the older of two clusters that meet by mistake. */
   readonly foundedMs: number
+  /** Of its metadata, chosen at its founding for ever: a power of two, at most SHARDS_MAX. */
+  readonly shards: number
 }
 
 /** Are you there? For `to` only: another node may have the address meanwhile. */

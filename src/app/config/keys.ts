@@ -102,7 +102,7 @@ export const KEYS = {
     kind: 'integer',
     default: '256',
     least: 1,
-    most: 65_536,
+    most: 4096,
     section: 'Cluster',
     what: 'Parts that the metadata is divided into, each kept by a few brokers. A power of two. It counts when a cluster is founded and never changes.',
     raising:

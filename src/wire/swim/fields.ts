@@ -5,7 +5,7 @@
 //   state    u8: 0 alive, 1 suspect,        endpoint  u8 length (at most 253), UTF-8 host │ u16 port
 //            2 dead, 3 left
 //
-//   cluster  id │ u64 founded
+//   cluster  id │ u64 founded │ u16 shards
 //   life     u32 boot │ u32 nonce
 //   update   id node │ life │ u64 incarnation │ state │ profile │ u8 count (at most 3, 0 unless suspect), ids of suspecters
 //   profile  name │ endpoint cluster │ endpoint client │ name host label │ name rack label │ u64 capacity │ u64 load
@@ -14,6 +14,7 @@
 import { fromHex, fromUtf8, toHex, utf8 } from '../../base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 import { clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { isShardCount } from '../../model/shards.ts'
 import {
   type ClusterIdentity,
   type Endpoint,
@@ -31,7 +32,7 @@ import {
 const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left']
 
 const ID_BYTES = 16
-export const CLUSTER_BYTES: number = ID_BYTES + 8
+export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2
 export const LIFE_BYTES = 8
 export const HINT_BYTES: number = 4 + 8 + ID_BYTES
 /** With empty texts. */
@@ -81,11 +82,15 @@ export function readNode(r: ByteReader): NodeId {
   return nodeId(toHex(r.raw(ID_BYTES)))
 }
 
-export function writeCluster(w: ByteWriter, { id, foundedMs }: ClusterIdentity): void {
-  w.raw(fromHex(id)).i64(foundedMs)
+export function writeCluster(w: ByteWriter, { id, foundedMs, shards }: ClusterIdentity): void {
+  w.raw(fromHex(id)).i64(foundedMs).u16(shards)
 }
 export function readCluster(r: ByteReader): ClusterIdentity {
-  return { id: clusterId(toHex(r.raw(ID_BYTES))), foundedMs: readWhole(r) }
+  const id = clusterId(toHex(r.raw(ID_BYTES)))
+  const foundedMs = readWhole(r)
+  const shards = r.u16()
+  if (!isShardCount(shards)) throw new Truncated(`${shards} shards: not a power of two`)
+  return { id, foundedMs, shards }
 }
 
 export function writeLife(w: ByteWriter, { boot, nonce }: Life): void {

@@ -5,6 +5,7 @@ import { CONFIG_KEYS, keySpec } from '../../../src/app/config/keys.ts'
 import { type ConfigInputs, configOf, loadConfig } from '../../../src/app/config/load.ts'
 import { parseDuration, parseSize } from '../../../src/app/config/values.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
+import { SHARDS_MAX } from '../../../src/model/swim.ts'
 
 function faultOf(inputs: ConfigInputs): string {
   try {
@@ -113,6 +114,12 @@ test('a file that was asked for must exist and be a mapping', () => {
   assert.match(faultOf({ configPath: 'no.yaml', readFile: () => undefined }), /no.yaml does not/)
   assert.match(faultOf({ readFile: yaml('- a\n- b') }), /keys and values/)
   assert.match(faultOf({ readFile: yaml('a: [') }), /not valid YAML/)
+})
+
+test('the metadata may be divided into as many shards as a cluster can name, and no more', () => {
+  const { config } = loadConfig({ flags: { metadata_shards: String(SHARDS_MAX) } })
+  assert.equal(config.metadataShards, SHARDS_MAX)
+  assert.match(faultOf({ flags: { metadata_shards: String(2 * SHARDS_MAX) } }), /metadata_shards/)
 })
 
 test('values that contradict one another are refused', () => {

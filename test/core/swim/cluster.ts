@@ -20,7 +20,7 @@ import { brief, endpointOf, Machine } from './machine.ts'
 import { Network } from './network.ts'
 import { Truth } from './truth.ts'
 
-const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 1_000_000 }
+const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 1_000_000, shards: 64 }
 
 export class Cluster {
   readonly chance: Prng

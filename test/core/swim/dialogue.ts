@@ -22,7 +22,7 @@ import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { SIZES } from './machine.ts'
 
 const DELAY_MS = 1
-const CLUSTER: ClusterIdentity = { id: clusterId('c'.repeat(32)), foundedMs: 5000 }
+const CLUSTER: ClusterIdentity = { id: clusterId('c'.repeat(32)), foundedMs: 5000, shards: 64 }
 
 export interface StartOptions {
   /** Whom it asks to join; none: it founds, or waits. */

@@ -22,8 +22,8 @@ import type {
 } from '../../../src/model/swim.ts'
 import { SIZES } from './machine.ts'
 
-const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 5000 }
-const OTHER_CLUSTER = { id: clusterId('d'.repeat(32)), foundedMs: 4000 }
+const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 5000, shards: 64 }
+const OTHER_CLUSTER = { id: clusterId('d'.repeat(32)), foundedMs: 4000, shards: 64 }
 
 function idOf(n: number): NodeId {
   return nodeId(n.toString(16).padStart(32, '0'))

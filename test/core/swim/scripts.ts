@@ -3,7 +3,7 @@
 import { clusterId } from '../../../src/model/ids.ts'
 import { Dialogue } from './dialogue.ts'
 
-const KNOWN = { id: clusterId('c'.repeat(32)), foundedMs: 5000 }
+const KNOWN = { id: clusterId('c'.repeat(32)), foundedMs: 5000, shards: 64 }
 
 export const SCRIPTS: Readonly<Record<string, () => Dialogue>> = {
   join: () => {
@@ -175,7 +175,7 @@ export const SCRIPTS: Readonly<Record<string, () => Dialogue>> = {
     )
     d.settled('A', 'B')
     d.kill('B')
-    d.start('B', { cluster: { id: clusterId('d'.repeat(32)), foundedMs: 9000 } })
+    d.start('B', { cluster: { id: clusterId('d'.repeat(32)), foundedMs: 9000, shards: 64 } })
     d.run(2500)
     return d
   },

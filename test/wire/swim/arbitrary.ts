@@ -33,6 +33,7 @@ export const life: fc.Arbitrary<Life> = fc.record({ boot: u32, nonce: u32 })
 export const cluster: fc.Arbitrary<ClusterIdentity> = fc.record({
   id: id.map(clusterId),
   foundedMs: fc.maxSafeNat(),
+  shards: fc.nat(Math.log2(SHARDS_MAX)).map((power) => 2 ** power),
 })
 
 const profile = fc.record({
