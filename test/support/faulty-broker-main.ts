@@ -26,5 +26,5 @@ function onFaultyDisk(inner: Disk): Disk {
 process.once('disconnect', () => process.exit())
 
 const program = rootCommand('eastguard')
-addServerCommand(program, process.env, onFaultyDisk)
+addServerCommand(program, process.env, { wrapDisk: onFaultyDisk })
 await program.parseAsync(words, { from: 'user' })

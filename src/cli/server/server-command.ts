@@ -11,15 +11,17 @@ import { addConfigFlags, configFromFlags } from './config-flags.ts'
 import { growHeapFreely } from './heap.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
-type WrapDisk = LocalServerOptions['wrapDisk']
+/** What no flag says. */
+export type Special = Pick<LocalServerOptions, 'wrapDisk' | 'cluster'> &
+  Pick<LocalServerOptions['hooks'], 'onMetadata'>
 
-/** `wrapDisk` is for tests: see LocalServerOptions. */
-export function addServerCommand(program: Command, env: Env, wrapDisk?: WrapDisk): void {
+/** `special` is for tests: see LocalServerOptions. */
+export function addServerCommand(program: Command, env: Env, special: Special = {}): void {
   addConfigFlags(program.command('server'))
     .description('run a broker until SIGTERM or SIGINT, which drain it')
     .action(async (options: Readonly<Record<string, unknown>>) => {
       growHeapFreely(process.execArgv)
-      process.exit(await serve(options, env, wrapDisk))
+      process.exit(await serve(options, env, special))
     })
 }
 
@@ -27,7 +29,7 @@ export function addServerCommand(program: Command, env: Env, wrapDisk?: WrapDisk
 async function serve(
   options: Readonly<Record<string, unknown>>,
   env: Env,
-  wrapDisk: WrapDisk,
+  { onMetadata, ...special }: Special,
 ): Promise<number> {
   const { config, warnings } = configFromFlags(options, env)
   const log = startLog(config.logLevel)
@@ -44,8 +46,8 @@ async function serve(
       version: packageVersion(),
       log,
       processMetrics: true,
-      hooks: { onFatal: () => failed() },
-      ...(wrapDisk === undefined ? {} : { wrapDisk }),
+      hooks: { onFatal: () => failed(), ...(onMetadata !== undefined && { onMetadata }) },
+      ...special,
     })
     const { client, http } = broker
     log.info('the broker is ready', {
