@@ -1,4 +1,6 @@
-// npm run torture -- --rounds N --seed S
+// npm run torture -- --rounds N --seed S [--scenario records|metadata]
+//
+// `metadata` is told of in metadata/scenario.ts. `records`:
 //
 // A real broker under concurrent producers is killed with SIGKILL at random moments, in recovery too, and started
 // again. After each round every acknowledged record must be there, at its offset, once and in order, and nothing may be
@@ -8,10 +10,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { prng } from '../../src/base/prng.ts'
 import { EastGuard } from '../../src/index.ts'
 import { freePort } from '../support/broker-process.ts'
+import { tortureMetadata } from './metadata/scenario.ts'
 import { Oracle } from './oracle.ts'
 import { type Ground, PARTITIONS, round, start, TOPIC, verify, Writers } from './round.ts'
 
@@ -24,6 +27,8 @@ interface Options {
   readonly rounds: number
   readonly seed: number
   readonly acks: number
+  readonly scenario: 'records' | 'metadata'
+  readonly brief?: true
 }
 
 function wholeNumber(text: string): number {
@@ -103,7 +108,16 @@ const options = new Command('torture')
   .option('--rounds <n>', 'how many rounds', wholeNumber, 3)
   .option('--seed <n>', 'decides every random choice', wholeNumber, 1)
   .option('--acks <n>', 'acknowledgements in a round, at least', wholeNumber, 2000)
+  .addOption(
+    new Option('--scenario <name>', 'one broker and its records, or the metadata of three')
+      .choices(['records', 'metadata'])
+      .default('records'),
+  )
+  .option('--brief', 'in metadata: no round takes longer than it must')
   .parse()
   .opts<Options>()
 
-process.exitCode = await torture(options)
+process.exitCode =
+  options.scenario === 'records'
+    ? await torture(options)
+    : await tortureMetadata({ ...options, brief: options.brief === true, print })

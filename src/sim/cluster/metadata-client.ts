@@ -8,6 +8,7 @@ import { toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type Prng, prng } from '../../base/prng.ts'
 import { Cluster } from '../../client/cluster.ts'
+import type { ClientPorts } from '../../client/ports.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Address } from '../../ports/streams.ts'
 import { alterTopic } from '../../wire/native/alter-topic.ts'
@@ -17,7 +18,6 @@ import { describeTopics } from '../../wire/native/describe-topics.ts'
 import type { Message } from '../../wire/native/message.ts'
 import type { Attempt, Facts, Operation, Outcome } from '../linear/types.ts'
 import type { Watcher } from '../machine.ts'
-import type { ProcessPorts } from '../process.ts'
 import { CLIENT_PORT, type Realm } from './machines.ts'
 import { brokerHost } from './step.ts'
 
@@ -47,11 +47,15 @@ const REFUSALS: ReadonlySet<string> = new Set([
 export interface MetadataClientOptions {
   readonly host: string
   readonly realm: Realm
-  readonly ports: ProcessPorts
+  /** Where a broker is; absent: on its simulated machine. */
+  readonly addressOf?: (broker: number) => Address
+  readonly ports: ClientPorts
   readonly seed: number
   /** By a clock that all clients share. */
   readonly nowMs: () => number
-  readonly watcher: Watcher
+  /** Between two attempts, at most; absent: a second. */
+  readonly thinkMsMax?: number
+  readonly watcher: Pick<Watcher, 'say'>
 }
 
 interface Request<Q, S> {
@@ -69,6 +73,7 @@ export class MetadataClient {
   private cluster: Cluster
   /** Of the realm, when the connections were made. */
   private life: number
+  private stopped = false
 
   constructor(options: MetadataClientOptions) {
     this.options = options
@@ -77,10 +82,11 @@ export class MetadataClient {
     this.cluster = this.connect()
   }
 
-  /** One after another, until then; resolves when the last has ended. */
+  /** One after another, until then or until it is told to stop; resolves when the last has ended. */
   async work(untilMs: number): Promise<void> {
-    while (this.options.nowMs() < untilMs) {
-      await this.pause(this.chance.below(THINK_MS_MAX))
+    const { nowMs, thinkMsMax = THINK_MS_MAX } = this.options
+    while (!this.stopped && nowMs() < untilMs) {
+      await this.pause(this.chance.below(thinkMsMax))
       this.renew()
       const name = `${this.options.realm.name}-${this.life}-${this.chance.below(NAMES)}`
       const timeoutMs = this.pick(TIMEOUTS_MS)
@@ -90,6 +96,15 @@ export class MetadataClient {
       else if (kind < 60) await this.attempt(name, { kind: 'delete' }, timeoutMs)
       else await this.attempt(name, { kind: 'describe' }, timeoutMs)
     }
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  /** Ends its connections: it is not to be asked for anything any more. */
+  close(): void {
+    this.cluster.close()
   }
 
   /** Everything that can be asked for, at one broker, until it answers. Resolves with what it never answered. */
@@ -202,7 +217,7 @@ export class MetadataClient {
     { message, request, outcomeOf }: Request<Q, S>,
   ): Promise<Outcome> {
     try {
-      const connection = this.cluster.at(addressOf(broker))
+      const connection = this.cluster.at(this.addressOf(broker))
       return outcomeOf(await connection.request(message, request, timeoutMs))
     } catch (error) {
       if (!(error instanceof EastGuardError)) throw error
@@ -243,10 +258,15 @@ export class MetadataClient {
     this.cluster = this.connect()
   }
 
+  private addressOf(broker: number): Address {
+    const { addressOf } = this.options
+    return addressOf?.(broker) ?? { host: brokerHost(broker), port: CLIENT_PORT }
+  }
+
   private connect(): Cluster {
     const { host, realm, ports } = this.options
     return new Cluster(ports, {
-      seeds: realm.brokers.map(addressOf),
+      seeds: realm.brokers.map((broker) => this.addressOf(broker)),
       clientName: host,
       connectTimeoutMs: 300,
       requestTimeoutMs: 2000,
@@ -262,10 +282,6 @@ function failureOf(operation: Operation, { code }: EastGuardError): Outcome {
   if (code === 'UNKNOWN_TOPIC' && operation.kind !== 'create') return { kind: 'absent' }
   if (code === 'TOPIC_EXISTS') return { kind: 'taken' }
   return { kind: REFUSALS.has(code) ? 'refused' : 'unknown' }
-}
-
-function addressOf(broker: number): Address {
-  return { host: brokerHost(broker), port: CLIENT_PORT }
 }
 
 function policyOf({ segmentEntries, retentionMs }: Facts): Partial<TopicPolicy> {
