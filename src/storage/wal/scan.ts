@@ -20,6 +20,8 @@ import {
   KIND_GROUP,
 } from './record.ts'
 
+const ZEROS = new Uint8Array(64 * 1024)
+
 export interface Run {
   readonly sequence: number
   readonly position: number
@@ -42,6 +44,7 @@ export interface FileScan {
 /** `bytes` is the whole file. */
 export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
   const { salt, sequence } = header
+  const end = contentEnd(bytes)
   const runs: Run[] = []
   let syncedEnd = 0
   let floorLsn = 0
@@ -67,7 +70,7 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
       runs.push({ sequence, position, endPosition: at, firstLsn, endLsn: lsn, midGroup })
     }
     // Forward by at least a byte, past whatever does not fit the chain.
-    const next = resync(bytes, at + 1, lsn, salt)
+    const next = resync(bytes, end, at + 1, lsn, salt)
     if (next === undefined) break
     position = next
     firstLsn = frameLsn(bytes, next)
@@ -76,10 +79,31 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
   return { runs, syncedEnd, floorLsn, groups }
 }
 
+/**
+ * Behind the last byte that is not zero. A file is as long as it will be before it is used: nearly all of a young one is
+ * zeros, in which a search for an LSN, which begins with zeros, takes longest. No magic and no LSN is all zeros.
+ */
+function contentEnd(bytes: Uint8Array): number {
+  let end = bytes.length
+  while (end > 0) {
+    const from = Math.max(0, end - ZEROS.length)
+    if (Buffer.compare(bytes.subarray(from, end), ZEROS.subarray(0, end - from)) !== 0) break
+    end = from
+  }
+  while (end > 0 && bytes[end - 1] === 0) end--
+  return end
+}
+
 /** The next valid frame at or behind `from`: a group header, or one of the two records that come next in the chain. */
-function resync(bytes: Uint8Array, from: number, lsn: number, salt: number): number | undefined {
-  const group = find(bytes, GROUP_MAGIC, FRAME_BYTES, from, bytes.length, salt, isGroup)
-  const until = group ?? bytes.length
+function resync(
+  bytes: Uint8Array,
+  end: number,
+  from: number,
+  lsn: number,
+  salt: number,
+): number | undefined {
+  const group = find(bytes, GROUP_MAGIC, FRAME_BYTES, from, end, salt, isGroup)
+  const until = group ?? end
   // Damage to a group header leaves its first record intact, damage to a record the one behind it.
   const same = find(bytes, lsnBytes(lsn), 12, from, until, salt, isRecord)
   const following = find(bytes, lsnBytes(lsn + 1), 12, from, same ?? until, salt, isRecord)
