@@ -10,7 +10,7 @@ import { hello } from '../src/wire/native/hello.ts'
 import { VERSION_MAX, VERSION_MIN } from '../src/wire/native/operations.ts'
 import { ACKS_ALL, produceFrame } from '../src/wire/native/produce.ts'
 import { type BrokerProcess, spawnBroker } from '../test/support/broker-process.ts'
-import { ClusterProcess } from '../test/support/cluster-process.ts'
+import { Cluster } from '../test/support/cluster.ts'
 
 export const HELLO_FRAME: Uint8Array = requestFrame(hello, VERSION_MAX, 0, {
   versionMin: VERSION_MIN,
@@ -49,56 +49,45 @@ export function withBroker<T>(
   return withBrokers(parent, 1, one, flags)
 }
 
-/** Likewise with `count` brokers of one cluster. */
+/** Likewise with `count` brokers: one as anybody would start it, several as a cluster that keeps each shard on all. */
 export async function withBrokers<T>(
   parent: string,
   count: number,
   measure: (measured: Measured) => Promise<T>,
   flags: readonly string[] = [],
 ): Promise<T> {
-  const dataDirs = await Promise.all(
-    Array.from({ length: count }, () => mkdtemp(join(parent, 'eastguard-bench-'))),
-  )
+  const all = ['--log-level=warn', ...flags]
   // With BENCH_PROFILE set each broker leaves a .cpuprofile in the working directory.
   const nodeFlags = process.env['BENCH_PROFILE'] === undefined ? [] : ['--cpu-prof']
-  const started = await start(dataDirs, ['--log-level=warn', ...flags], nodeFlags)
-  const { brokers } = started
+  const { brokers, stop } = await (count === 1
+    ? startOne(parent, all, nodeFlags)
+    : startCluster(parent, count, all, nodeFlags))
   const client = new EastGuard({ seeds: brokers.map(({ port }) => `127.0.0.1:${port}`) })
   try {
     return await measure({ brokers, client })
   } finally {
     await client.close()
-    await started.stop()
-    for (const dataDir of dataDirs) await rm(dataDir, { recursive: true, force: true })
+    await stop()
   }
 }
 
 interface Started {
   readonly brokers: readonly BrokerProcess[]
-  stop(): Promise<void>
+  /** Leaves nothing behind. */
+  readonly stop: () => Promise<unknown>
 }
 
-/** One is started as anybody would; several as a cluster. Resolves when they are ready. */
-async function start(
-  dataDirs: readonly string[],
+async function startOne(
+  parent: string,
   flags: readonly string[],
   nodeFlags: readonly string[],
 ): Promise<Started> {
-  const [dataDir] = dataDirs
-  if (dataDir === undefined || dataDirs.length > 1) {
-    const cluster = new ClusterProcess({ dataDirs, flags, nodeFlags })
-    try {
-      await cluster.start()
-    } catch (error) {
-      await cluster.stop()
-      throw error
-    }
-    return cluster
-  }
+  const dataDir = await mkdtemp(join(parent, 'eastguard-bench-'))
   const broker = await spawnBroker({ dataDir, flags, nodeFlags })
   const stop = async (): Promise<void> => {
     broker.child.kill('SIGTERM')
     await broker.exited
+    await rm(dataDir, { recursive: true, force: true })
   }
   try {
     await broker.ready()
@@ -107,4 +96,15 @@ async function start(
     throw error
   }
   return { brokers: [broker], stop }
+}
+
+async function startCluster(
+  parent: string,
+  count: number,
+  flags: readonly string[],
+  nodeFlags: readonly string[],
+): Promise<Started> {
+  const cluster = await Cluster.form({ parent, brokers: count, flags, nodeFlags })
+  const brokers = cluster.brokers.flatMap(({ process }) => process ?? [])
+  return { brokers, stop: () => cluster.close() }
 }

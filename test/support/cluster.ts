@@ -23,7 +23,6 @@ export interface ClusterOptions {
   readonly brokers: number
   /** Its data lies below this. */
   readonly parent: string
-  readonly shards?: number
   /** Further flags of `eastguard server`. */
   readonly flags?: readonly string[]
   readonly nodeFlags?: readonly string[]
@@ -38,12 +37,11 @@ export class Cluster {
   /** Resolves when all is settled; leaves nothing behind when it rejects. */
   static async form(options: ClusterOptions): Promise<Cluster> {
     const dir = await mkdtemp(join(options.parent, 'eastguard-cluster-'))
-    const { shards = 256, flags = [], nodeFlags = [] } = options
+    const { flags = [], nodeFlags = [] } = options
     const brokers: ClusterBroker[] = []
     for (let i = 0; i < options.brokers; i++) {
       const dataDir = join(dir, `broker-${i + 1}`)
-      const own = [`--metadata-shards=${shards}`, ...flags]
-      brokers.push(await ClusterBroker.make({ dataDir, flags: own, nodeFlags }))
+      brokers.push(await ClusterBroker.make({ dataDir, flags, nodeFlags }))
     }
     const cluster = new Cluster(dir, brokers)
     try {
