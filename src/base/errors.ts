@@ -115,6 +115,12 @@ export const ERRORS = {
     meaning: 'the brokers that keep a part of the metadata cannot be reached, or too few of them',
     hint: 'see that most of the brokers run and reach one another, then try again',
   },
+  UNKNOWN_BROKER: {
+    number: 30,
+    retriable: false,
+    meaning: 'there is no such broker in the cluster',
+    hint: 'describe-cluster lists the brokers',
+  },
   // Writing.
   BATCH_TOO_LARGE: {
     number: 40,

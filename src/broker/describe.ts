@@ -9,7 +9,7 @@ export function describeCluster(
   state: MetadataView,
   space: DiskSpace,
 ): DescribeClusterResponse {
-  const numberOf = (node: NodeId): number => state.nodeNumbers.get(node) ?? 0
+  const numberOf = (node: NodeId): number => state.nodes.get(node)?.number ?? 0
   let ranges = 0
   let segments = 0
   for (const topic of state.topics.values()) {

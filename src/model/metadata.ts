@@ -40,6 +40,9 @@ export interface TopicView {
   readonly logStartOffsets: readonly number[]
 }
 
+export const NODE_ROLES = ['member', 'draining', 'removed'] as const
+export type NodeRole = (typeof NODE_ROLES)[number]
+
 export interface BrokerView {
   readonly nodeId: NodeId
   readonly nodeNumber: number

@@ -106,7 +106,7 @@ export async function joinMetadata(
     const timeMs = ports.clock.wall()
     await insist(log, { kind: 'FoundCluster', clusterId, shards, timeMs })
   }
-  if (!log.state.nodeNumbers.has(nodeId)) await insist(log, { kind: 'AddNode', nodeId })
+  if (!log.state.nodes.has(nodeId)) await insist(log, { kind: 'AddNode', nodeId })
 }
 
 /** For commands that may be given twice. */

@@ -48,8 +48,8 @@ export class ShardedLog implements MetadataLog {
       get cluster() {
         return shards.copyOf(CLUSTER_SHARD).state.cluster
       },
-      get nodeNumbers() {
-        return shards.copyOf(CLUSTER_SHARD).state.nodeNumbers
+      get nodes() {
+        return shards.copyOf(CLUSTER_SHARD).state.nodes
       },
       get appliedIndex() {
         return shards.copyOf(CLUSTER_SHARD).appliedIndex

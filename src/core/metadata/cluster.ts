@@ -1,6 +1,6 @@
 // What belongs to the cluster as a whole. Shard 0 is given these commands; in the others they never occur.
 
-import type { AddNode, FoundCluster, ResultOf } from './commands.ts'
+import type { AddNode, FoundCluster, ResultOf, SetNodeRole } from './commands.ts'
 import { refuse } from './topic.ts'
 import type { MetadataState } from './types.ts'
 
@@ -22,10 +22,26 @@ export function foundCluster(
 
 /** A node has one number for ever, and nobody else gets it. */
 export function addNode(state: MetadataState, { nodeId }: AddNode): ResultOf<'AddNode'> {
-  let number = state.nodeNumbers.get(nodeId)
-  if (number === undefined) {
-    number = state.nextNodeNumber++
-    state.nodeNumbers.set(nodeId, number)
+  let known = state.nodes.get(nodeId)
+  if (known === undefined) {
+    known = { number: state.nextNodeNumber++, role: 'member' }
+    state.nodes.set(nodeId, known)
   }
-  return { ok: true, answer: { number } }
+  return { ok: true, answer: { number: known.number } }
+}
+
+export function setNodeRole(
+  state: MetadataState,
+  { nodeId, role }: SetNodeRole,
+): ResultOf<'SetNodeRole'> {
+  const known = state.nodes.get(nodeId)
+  if (known === undefined) {
+    return refuse('UNKNOWN_BROKER', `there is no broker with the node id ${nodeId}`, { nodeId })
+  }
+  if (known.role === 'removed' && role !== 'removed') {
+    const message = `broker ${known.number} was removed, and its node id is never used again`
+    return refuse('METADATA_CONFLICT', message, { nodeId })
+  }
+  state.nodes.set(nodeId, { ...known, role })
+  return { ok: true, answer: { role } }
 }

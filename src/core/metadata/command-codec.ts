@@ -8,7 +8,14 @@
 // written must not be half understood.
 
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
-import { readAddNode, readFoundCluster, writeAddNode, writeFoundCluster } from './codec/cluster.ts'
+import {
+  readAddNode,
+  readFoundCluster,
+  readSetNodeRole,
+  writeAddNode,
+  writeFoundCluster,
+  writeSetNodeRole,
+} from './codec/cluster.ts'
 import { readMergeRange, readSplitRange, writeMergeRange, writeSplitRange } from './codec/ranges.ts'
 import {
   readDropSegments,
@@ -60,6 +67,7 @@ const CODECS: { readonly [K in CommandKind]: Codec<K> } = {
   AllocateProducerIds: { number: 12, write: writeAllocate, read: readAllocate },
   FoundCluster: { number: 13, write: writeFoundCluster, read: readFoundCluster },
   AddNode: { number: 14, write: writeAddNode, read: readAddNode },
+  SetNodeRole: { number: 15, write: writeSetNodeRole, read: readSetNodeRole },
 }
 
 const BY_NUMBER: ReadonlyMap<number, Codec<CommandKind>> = new Map(

@@ -4,6 +4,7 @@
 
 import type { ErrorCode } from '../../base/errors.ts'
 import type { ClusterId, NodeId, TopicId } from '../../model/ids.ts'
+import type { NodeRole } from '../../model/metadata.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Placement, Topic } from './types.ts'
 
@@ -143,6 +144,13 @@ export interface AddNode {
   readonly nodeId: NodeId
 }
 
+/** Drains a broker, ends that, or removes it for good. */
+export interface SetNodeRole {
+  readonly kind: 'SetNodeRole'
+  readonly nodeId: NodeId
+  readonly role: NodeRole
+}
+
 export type Command =
   | CreateTopic
   | DeleteTopic
@@ -158,6 +166,7 @@ export type Command =
   | AllocateProducerIds
   | FoundCluster
   | AddNode
+  | SetNodeRole
 export type CommandKind = Command['kind']
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>
 
@@ -183,6 +192,7 @@ interface Answers {
   AllocateProducerIds: { readonly first: number; readonly count: number }
   FoundCluster: object
   AddNode: { readonly number: number }
+  SetNodeRole: { readonly role: NodeRole }
 }
 
 export interface Refusal {

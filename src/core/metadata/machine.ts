@@ -5,7 +5,7 @@
 
 import { assert, unreachable } from '../../base/assert.ts'
 import type { TopicId } from '../../model/ids.ts'
-import { addNode, FIRST_NODE_NUMBER, foundCluster } from './cluster.ts'
+import { addNode, FIRST_NODE_NUMBER, foundCluster, setNodeRole } from './cluster.ts'
 import type { AllocateProducerIds, Command, Result } from './commands.ts'
 import { mergeRange, splitRange } from './ranges.ts'
 import { dropSegments, setLogStart } from './retention.ts'
@@ -40,7 +40,7 @@ export function emptyState(): MetadataState {
     topicsByName: new Map(),
     nextProducerId: FIRST_PRODUCER_ID,
     cluster: undefined,
-    nodeNumbers: new Map(),
+    nodes: new Map(),
     nextNodeNumber: FIRST_NODE_NUMBER,
     appliedIndex: 0,
   }
@@ -74,6 +74,7 @@ function stepOf(state: MetadataState, command: Command): Step {
   if (command.kind === 'AllocateProducerIds') return { result: allocate(state, command) }
   if (command.kind === 'FoundCluster') return { result: foundCluster(state, command) }
   if (command.kind === 'AddNode') return { result: addNode(state, command) }
+  if (command.kind === 'SetNodeRole') return { result: setNodeRole(state, command) }
   const topic = state.topics.get(command.topicId)
   if (topic === undefined) {
     const { topicId } = command

@@ -2,7 +2,7 @@
 //
 //   u16 version (2), i64 applied index, i64 next producer id,
 //   bool founded, then 16B cluster id, u32 shards, i64 founded at; u32 next node number, u32 nodes, then each:
-//     16B node id, u32 number
+//     16B node id, u32 number, u8 role
 //   u32 topics, then each topic:
 //     16B id, text name, policy, i64 created at, i64 version, u32 next range, text creation token,
 //     log start offsets, u32 ranges, then each range:
@@ -14,6 +14,7 @@
 
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
 import { readClusterId, readNodeId } from '../../model/id-bytes.ts'
+import { readNodeRole, writeNodeRole } from './codec/cluster.ts'
 import {
   malformed,
   readNodeIds,
@@ -34,7 +35,7 @@ import { activeOf } from './topic.ts'
 import type { MetadataState, Range, Segment, Topic } from './types.ts'
 
 const VERSION = 2
-const NODE_BYTES = 20
+const NODE_BYTES = 21
 const OPEN = -1
 const TOPIC_BYTES_LEAST = 100
 const RANGE_BYTES_LEAST = 24
@@ -66,19 +67,17 @@ export function decodeSnapshot(bytes: Uint8Array): MetadataState {
   return state
 }
 
-function writeCluster(
-  w: ByteWriter,
-  { cluster, nodeNumbers, nextNodeNumber }: MetadataState,
-): void {
+function writeCluster(w: ByteWriter, { cluster, nodes, nextNodeNumber }: MetadataState): void {
   w.bool(cluster !== undefined)
   if (cluster !== undefined) {
     writeId(w, cluster.clusterId)
     w.u32(cluster.shards).i64(cluster.foundedAtMs)
   }
-  w.u32(nextNodeNumber).u32(nodeNumbers.size)
-  for (const [node, number] of nodeNumbers) {
+  w.u32(nextNodeNumber).u32(nodes.size)
+  for (const [node, { number, role }] of nodes) {
     writeId(w, node)
     w.u32(number)
+    writeNodeRole(w, role)
   }
 }
 function readCluster(r: ByteReader, state: MetadataState): void {
@@ -90,7 +89,7 @@ function readCluster(r: ByteReader, state: MetadataState): void {
     const node = readNodeId(r)
     const number = r.u32()
     if (number >= state.nextNodeNumber) throw malformed(`node number ${number} was never given`)
-    state.nodeNumbers.set(node, number)
+    state.nodes.set(node, { number, role: readNodeRole(r) })
   }
 }
 

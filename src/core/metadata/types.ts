@@ -9,7 +9,7 @@
 // Ranges of which retention has dropped every segment are gone from the list.
 
 import type { ClusterId, NodeId, TopicId } from '../../model/ids.ts'
-import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
+import type { NodeRole, RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
 
 export interface Segment extends SegmentView {
   /** Grows with every CancelEnd; sealing names the attempt it means (PROTOCOLS §5). */
@@ -42,6 +42,14 @@ interface ClusterRecord {
   readonly foundedAtMs: number
 }
 
+/** A broker as the cluster knows it. */
+export interface NodeRecord {
+  /** For ever, and nobody else's. */
+  readonly number: number
+  /** draining: it is given nothing, and what it has goes to others. removed: likewise, and it never comes back. */
+  readonly role: NodeRole
+}
+
 /** The state as others may see it. `apply` (machine.ts) changes it in place. */
 export interface MetadataView {
   readonly topics: ReadonlyMap<TopicId, Topic>
@@ -50,7 +58,7 @@ export interface MetadataView {
   readonly nextProducerId: number
   /** Undefined before the first entry of the cluster, and for ever in all shards but one. */
   readonly cluster: ClusterRecord | undefined
-  readonly nodeNumbers: ReadonlyMap<NodeId, number>
+  readonly nodes: ReadonlyMap<NodeId, NodeRecord>
   /** The log index of the last command applied. */
   readonly appliedIndex: number
 }
@@ -60,7 +68,7 @@ export interface MetadataState extends MetadataView {
   readonly topicsByName: Map<string, Topic>
   nextProducerId: number
   cluster: ClusterRecord | undefined
-  readonly nodeNumbers: Map<NodeId, number>
+  readonly nodes: Map<NodeId, NodeRecord>
   nextNodeNumber: number
   appliedIndex: number
 }
