@@ -17,7 +17,9 @@ export function explain(
   stepsMax: number,
 ): string {
   const { loosened, last } = loosen(candidates, stuck, stepsMax)
-  const firm = attempts.filter((_, at) => loosened[at]?.mode === 'fixed')
+  const firm = attempts
+    .filter((_, at) => loosened[at]?.mode === 'fixed')
+    .sort((a, b) => a.callMs - b.callMs)
   const others = attempts.length - firm.length
   const lines = [`'${name}': these operations have no order that explains their answers`]
   for (const attempt of firm) lines.push(`  ${attemptText(attempt)}`)
@@ -25,7 +27,9 @@ export function explain(
   const shown = last.at === stuck.at ? stuck : last
   const at = attempts[shown.at]
   if (at !== undefined)
-    lines.push(`  ${statesText(shown)} before ${at.process} was answered at ${at.returnMs} ms`)
+    lines.push(
+      `  ${statesText(shown)} before ${at.process} was answered at ${timeText(at.returnMs)} ms`,
+    )
   return lines.join('\n')
 }
 
@@ -58,8 +62,13 @@ function loose(one: Candidate): Candidate {
 }
 
 function attemptText({ process, callMs, returnMs, operation, outcome }: Attempt): string {
-  const time = `${callMs}..${returnMs ?? ''} ms`
+  const time = `${timeText(callMs)}..${timeText(returnMs)} ms`
   return `${time}  ${process}  ${operationText(operation)} -> ${outcomeText(outcome)}`
+}
+
+/** To the microsecond. */
+function timeText(ms: number | undefined): string {
+  return ms === undefined ? '' : String(Math.round(ms * 1000) / 1000)
 }
 
 function operationText(operation: Operation): string {
