@@ -97,14 +97,14 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'skip stickiness',
     file: 'src/core/raft/raft.js',
-    find: 'if (!transfer && term > this.term && this.holdsTo())\n            return;',
-    replace: '',
+    find: 'return this.now - this.heardAt < this.options.electionTimeoutMs && !this.isLone();',
+    replace: 'return false;',
   },
   {
     name: 'skip pre-vote with stickiness off',
     file: 'src/core/raft/raft.js',
-    find: 'if (!transfer && term > this.term && this.holdsTo())\n            return;',
-    replace: '',
+    find: 'return this.now - this.heardAt < this.options.electionTimeoutMs && !this.isLone();',
+    replace: 'return false;',
     also: {
       file: 'src/core/raft/raft.js',
       find: "this.campaign('pre-candidate', false);",

@@ -211,9 +211,12 @@ export class Leading {
   }
 
   private holdsLease(): boolean {
+    const { log, options } = this.host
     if (this.transfer !== undefined) return false
     if (this.alone()) return true
-    const lease = this.host.options.electionTimeoutMs * LEASE_SHARE
+    // Whoever stays may be alone without this member, and a lone voter waits for nobody.
+    if (!isVoter(log.members, options.id)) return false
+    const lease = options.electionTimeoutMs * LEASE_SHARE
     return this.host.now - this.quorumRoundBegan() < lease
   }
 

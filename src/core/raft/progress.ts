@@ -51,7 +51,11 @@ export class Progress {
     this.match = Math.max(this.match, match)
     this.next = Math.max(this.next, this.match + 1)
     this.waiting = false
-    if (this.state === 'probe') this.state = 'replicate'
+    if (this.state === 'probe') {
+      this.state = 'replicate'
+      // What the probe was to follow may be further than what is known by now.
+      this.next = this.match + 1
+    }
     if (this.state === 'snapshot' && this.match >= (this.snapshot?.index ?? 0)) this.probe()
   }
 
@@ -90,7 +94,7 @@ export class Progress {
     this.round = round
     const open = this.inFlight.length > 0 || this.waiting
     if (!open || round < this.sentInRound + ROUNDS_UNTIL_LOST) return
-    if (this.state === 'snapshot') this.waiting = false
-    else this.probe()
+    if (this.state === 'replicate') this.probe()
+    else this.waiting = false
   }
 }

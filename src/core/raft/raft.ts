@@ -337,7 +337,9 @@ export class Raft implements LeadingHost {
     if (!pre && term > this.term) this.follow(term, undefined)
     const upToDate = this.log.isUpToDate({ index: lastIndex, term: lastTerm })
     const free = pre ? term > this.term : this.vote === undefined || this.vote === from
-    const granted = term >= this.term && free && upToDate && (pre || this.leader === undefined)
+    // It may have come to this term without a vote, and still be bound to the leader of an older one.
+    const bound = this.leader !== undefined || (!transfer && this.holdsTo())
+    const granted = term >= this.term && free && upToDate && (pre || !bound)
     if (granted && !pre) {
       if (this.vote !== from) this.outbox.changeHardState()
       this.vote = from
