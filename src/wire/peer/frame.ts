@@ -8,6 +8,8 @@
 //   4 ping       u32 number          dialer -> acceptor
 //   5 pong       u32 number          acceptor -> dialer; of the last ping that came
 //   6 messages   message.ts, one after another to the end of the frame
+//   7 sync       wire/swim's sync.ts; dialer -> acceptor, first and alone: it asks who is there, and needs no hello for that
+//   8 answer     wire/swim's sync.ts; acceptor -> dialer, then it closes
 //
 // `length` counts the bytes behind it. Why a checksum: TCP's is 16 bits wide and is made anew by whatever stands between
 // two machines; a flipped bit in a term or a vote would not be noticed by anything else. A length that was flipped puts
@@ -20,7 +22,16 @@ import { MIB } from '../../model/policy.ts'
 import { readMessage, writeMessage } from './message.ts'
 import type { PeerMessage } from './types.ts'
 
-export const FRAME = { HELLO: 1, WELCOME: 2, REFUSAL: 3, PING: 4, PONG: 5, MESSAGES: 6 } as const
+export const FRAME = {
+  HELLO: 1,
+  WELCOME: 2,
+  REFUSAL: 3,
+  PING: 4,
+  PONG: 5,
+  MESSAGES: 6,
+  SYNC: 7,
+  SYNC_ANSWER: 8,
+} as const
 
 /** Of a frame without its length field: so much a broker takes. */
 export const PEER_FRAME_BYTES_MAX: number = 16 * MIB
@@ -33,6 +44,13 @@ const LENGTH_BYTES = 4
 const CRC_AT = 4
 const KIND_AT = 8
 const BODY_AT = 9
+/** Of a frame without its length field: checksum and kind. */
+export const PEER_FRAME_BYTES_AROUND: number = BODY_AT - LENGTH_BYTES
+
+/** Of the frame that begins here; undefined while that is not there yet. */
+export function kindAhead(begin: Uint8Array): number | undefined {
+  return begin[KIND_AT]
+}
 
 function open(kind: number, capacity?: number): ByteWriter {
   return new ByteWriter(capacity).u32(0).u32(0).u8(kind)

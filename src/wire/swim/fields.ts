@@ -39,6 +39,10 @@ export const HINT_BYTES: number = 4 + 8 + ID_BYTES
 const PROFILE_BYTES_MIN = 1 + 3 + 3 + 1 + 1 + 8 + 8
 export const UPDATE_BYTES_MIN: number = ID_BYTES + LIFE_BYTES + 8 + 1 + PROFILE_BYTES_MIN + 1
 
+/** With texts as long as they may be, and suspecters as many. */
+export const UPDATE_BYTES_MAX: number =
+  UPDATE_BYTES_MIN + 3 * NAME_BYTES_MAX + 2 * HOST_BYTES_MAX + SUSPECTERS_MAX * ID_BYTES
+
 export function updateBytes({ member, suspectedBy }: Update): number {
   const { name, cluster, client, hostLabel, rackLabel } = member.profile
   let texts = 0

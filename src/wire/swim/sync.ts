@@ -15,12 +15,15 @@ import {
   type SyncState,
 } from '../../model/swim.ts'
 import {
+  CLUSTER_BYTES,
   HINT_BYTES,
+  LIFE_BYTES,
   readCluster,
   readHint,
   readLife,
   readNode,
   readUpdate,
+  UPDATE_BYTES_MAX,
   UPDATE_BYTES_MIN,
   writeCluster,
   writeHint,
@@ -30,6 +33,11 @@ import {
 } from './fields.ts'
 
 const VERSION = 1
+/** The sender itself is one more than those that it keeps in mind. */
+const UPDATES_MAX = MEMBERS_MAX + 1
+/** Of a request and of an answer: so much a broker takes. */
+export const SYNC_BYTES_MAX: number =
+  2 + CLUSTER_BYTES + 16 + LIFE_BYTES + 8 + UPDATES_MAX * UPDATE_BYTES_MAX + SHARDS_MAX * HINT_BYTES
 
 const ANSWERED = 0
 const OTHER_CLUSTER = 1
@@ -128,8 +136,7 @@ function writeState(w: ByteWriter, state: SyncState): void {
 function readState(r: ByteReader): SyncState {
   const from = readNode(r)
   const life = readLife(r)
-  // The sender itself is one more than those that it keeps in mind.
-  const updates = many(r, UPDATE_BYTES_MIN, MEMBERS_MAX + 1)
+  const updates = many(r, UPDATE_BYTES_MIN, UPDATES_MAX)
   const read = Array.from({ length: updates }, () => readUpdate(r))
   const hints = many(r, HINT_BYTES, SHARDS_MAX)
   return { from, ...life, updates: read, hints: Array.from({ length: hints }, () => readHint(r)) }

@@ -1,0 +1,111 @@
+// What happens in the membership, in sentences: one line for each thing that whoever runs the cluster may want to know.
+// Suspicions come and go, and are counted instead.
+
+import { EastGuardError } from '../../base/errors.ts'
+import type { SwimEvent } from '../../core/swim/types.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type {
+  ClusterIdentity,
+  Endpoint,
+  Member,
+  MemberState,
+  SyncAnswer,
+} from '../../model/swim.ts'
+import type { Log } from '../../ports/log.ts'
+
+type MemberEvent = Extract<SwimEvent, { readonly kind: 'member' }>
+
+export function tellMember(log: Log, { member, was, restarted }: MemberEvent): void {
+  const line = changeOf(member.state, was, restarted)
+  if (line !== undefined) log[line.level](line.message, fieldsOf(member))
+}
+
+interface Line {
+  readonly level: 'info' | 'warn'
+  readonly message: string
+}
+
+function changeOf(
+  now: MemberState,
+  was: MemberState | undefined,
+  restarted: boolean,
+): Line | undefined {
+  const wasThere = was === 'alive' || was === 'suspect'
+  if (now === 'dead') {
+    const message = 'a broker is found dead: it has not answered anybody'
+    return was === 'dead' ? undefined : { level: 'warn', message }
+  }
+  if (now === 'left') {
+    return was === 'left' ? undefined : { level: 'info', message: 'a broker has left the cluster' }
+  }
+  if (was === undefined) return { level: 'info', message: 'a broker is in the cluster' }
+  if (restarted) return { level: 'info', message: 'a broker has started anew' }
+  return wasThere ? undefined : { level: 'info', message: 'a broker is back' }
+}
+
+function fieldsOf({ node, boot, profile }: Member): Readonly<Record<string, unknown>> {
+  return { node, name: profile.name, address: profile.cluster, bootCount: boot }
+}
+
+export function tellHeld(
+  log: Log,
+  { node, holdMs, leftOut }: Extract<SwimEvent, { readonly kind: 'held' }>,
+): void {
+  const message = leftOut
+    ? 'a broker comes and goes again and again: it is not counted on'
+    : 'a broker comes and goes: it is not counted on for a while'
+  log.warn(message, { node, holdMs })
+}
+
+/** Whoever waits for seeds wants to know which of them it waits for: once of each. */
+export class SeedNews {
+  private readonly log: Log
+  private readonly told = new Set<string>()
+
+  constructor(log: Log) {
+    this.log = log
+  }
+
+  silent({ host, port }: Endpoint, why: string): void {
+    const seed = `${host}:${port}`
+    if (this.told.has(seed)) return
+    this.told.add(seed)
+    this.log.warn('a seed does not answer: all seeds are asked until one does', { seed, why })
+  }
+
+  answered(to: Endpoint, answer: SyncAnswer): void {
+    if (answer.kind === 'sync-refused' && answer.reason === 'no-member') {
+      this.silent(to, 'it belongs to no cluster itself, or is leaving its cluster')
+    }
+  }
+}
+
+// What must stop a broker.
+
+export function refusedAsOld(node: NodeId, own: number, remembered: number): EastGuardError {
+  return new EastGuardError(
+    'DATA_DIR_MISMATCH',
+    `this is start ${own} of node ${node}, and other brokers have met its start ${remembered}: the data directory is an ` +
+      'older copy, or another process runs on a copy of it',
+    {
+      detail: { node, bootCount: own, remembered },
+      hint: 'stop the other process, or give this broker an empty data directory: it joins the cluster as a new node',
+    },
+  )
+}
+
+export function foundedByMistake(
+  own: ClusterIdentity,
+  older: ClusterIdentity,
+  from: Endpoint | undefined,
+): EastGuardError {
+  const where = from === undefined ? '' : `, at ${from.host}:${from.port}`
+  return new EastGuardError(
+    'CLUSTER_MISMATCH',
+    `this broker founded cluster ${own.id}, and has met the older cluster ${older.id}${where}`,
+    {
+      detail: { cluster: own.id, older: older.id },
+      hint: 'name brokers of the older cluster in join_seed_nodes, and give this broker an empty data directory',
+    },
+  )
+}
