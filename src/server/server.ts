@@ -98,6 +98,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     ...ports,
     fileBytes: settings.journalFileBytes,
     identity: dataDir.identity,
+    mayHoldNothing: !dataDir.founder,
     onFailed,
   })
   const metadataOptions = { ports, settings, dataDir, journal, onFailed }

@@ -45,6 +45,8 @@ export interface JournalOptions {
   readonly identity: LogIdentity
   /** A write or sync failed: nothing more is durable, the process must stop. Called once. */
   onFailed(error: Error): void
+  /** This broker may never have been a member of any shard: others keep what its topics are. */
+  readonly mayHoldNothing?: boolean
 }
 
 interface JournalRecord {
@@ -98,7 +100,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { disk } = options
   await disk.makeDir(JOURNAL_DIR)
   await disk.syncDir('.')
-  const { found, snapshots, records } = await readAll(disk)
+  const { found, snapshots, records } = await readAll(disk, options.mayHoldNothing)
   await carry(disk, records)
   const log = await beginRecordLog(found, {
     ...options,
@@ -121,12 +123,13 @@ interface Found {
   readonly records: readonly ShardRecord[]
 }
 
-async function readAll(disk: Disk): Promise<Found> {
+async function readAll(disk: Disk, mayHoldNothing: boolean = false): Promise<Found> {
   const found = await recoverLog(disk, JOURNAL_DIR)
   refuseDamage(found)
   const snapshots = await readSnapshots(disk)
   const records = await uncovered(disk, found, snapshots)
-  if (snapshots.size === 0 && records.length === 0) await refuseForgotten(disk)
+  const nothing = snapshots.size === 0 && records.length === 0
+  if (nothing && !mayHoldNothing) await refuseForgotten(disk)
   return { found, snapshots, records }
 }
 

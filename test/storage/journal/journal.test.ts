@@ -13,13 +13,14 @@ import { untilCrash } from '../support/until-crash.ts'
 const FILE_BYTES = 32 * 1024
 const SHARDS = 3
 
-function open(disk: Disk, boot: number): Promise<Journal> {
+function open(disk: Disk, boot: number, mayHoldNothing: boolean = false): Promise<Journal> {
   return openJournal({
     disk,
     clock: manualClock(),
     random: seededRandom(boot),
     log: keptLog(),
     fileBytes: FILE_BYTES,
+    mayHoldNothing,
     identity: { nodeIdBytes: new Uint8Array(16).fill(3), bootCount: boot },
     onFailed: (error) => {
       throw error
@@ -221,3 +222,12 @@ function fromLatin(bytes: Uint8Array): string {
 function isDamage(error: unknown): boolean {
   return error instanceof EastGuardError && error.code === 'DAMAGED'
 }
+
+test('topics without metadata are damage, unless other brokers may keep it', async () => {
+  const disk = simDisk().mount()
+  await disk.makeDir('topics/orders-0123456789abcdef0123456789abcdef')
+  await assert.rejects(open(disk, 1), /holds nothing, but topics\/ holds 1/)
+  const journal = await open(disk, 2, true)
+  assert.equal(journal.recovered.size, 0)
+  await journal.close()
+})
