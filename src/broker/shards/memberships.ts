@@ -111,6 +111,14 @@ export class Memberships {
     return raft !== undefined && isMember(raft.members, this.options.nodeId)
   }
 
+  /**
+   * It is told by a leader what has committed. One that was removed while it was away takes itself for a member still, and no
+   * leader will ever tell it otherwise.
+   */
+  hears(shard: number): boolean {
+    return this.isMember(shard) && this.replicas.get(shard)?.raft.leader !== undefined
+  }
+
   /** Undefined: this broker has never been a member. */
   view(shard: number): ShardView | undefined {
     const raft = this.replicas.get(shard)?.raft

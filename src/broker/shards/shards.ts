@@ -166,15 +166,20 @@ export class Shards {
     return this.memberships.view(shard)
   }
 
-  /** Who is said to lead; nobody whose term is over as far as this broker knows. */
+  /**
+   * Who is said to lead; nobody whose term is over as far as this broker knows. A member that hears no leader of its own term
+   * believes others who do: they may be cut from one another, or it has been removed meanwhile.
+   */
   leaderOf(shard: number): ShardLeader | undefined {
     const view = this.memberships.view(shard)
     const told = this.leaders.get(shard)
     if (view?.leader !== undefined && view.term >= (told?.term ?? 0)) {
       return { node: view.leader, term: view.term }
     }
-    const over = Math.max(this.copyOf(shard).appliedTerm, (view?.term ?? 0) + 1)
-    return told === undefined || told.term < over ? undefined : told
+    const over = Math.max(this.copyOf(shard).appliedTerm, view?.term ?? 0)
+    // Of itself a member knows better.
+    const itself = view !== undefined && told?.node === this.options.nodeId
+    return told === undefined || itself || told.term < over ? undefined : told
   }
 
   /** Waits a little for what is under way; whoever waits then is told BROKER_STOPPED. What was promised to others is on the disk. The journal stays open. */
@@ -254,7 +259,7 @@ export class Shards {
       this.tick()
       this.memberships.tick()
       for (const copy of this.copies) {
-        if (this.memberships.isMember(copy.shard)) this.feedFollower.stop(copy.shard)
+        if (this.memberships.hears(copy.shard)) this.feedFollower.stop(copy.shard)
         else this.feedFollower.tick(copy)
       }
       this.proposals.tick()
