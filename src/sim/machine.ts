@@ -9,6 +9,7 @@
 // A start that fails is tried again; one that fails although no fault was injected since it began is a violation.
 
 import type { EastGuardError } from '../base/errors.ts'
+import type { NodeId } from '../model/ids.ts'
 import { startServer } from '../server/server.ts'
 import type { RunningBroker, ServerSettings } from '../server/types.ts'
 import type { Crash, DiskImage, SimDisk } from './ports/disk.ts'
@@ -40,7 +41,8 @@ export interface Watcher {
 export interface MachineOptions {
   /** Its host, and its name in the story. */
   readonly host: string
-  readonly settings: ServerSettings
+  /** Of each start. */
+  readonly settings: () => ServerSettings
   /** Default: that of the world. */
   readonly clock?: MachineClock
   /** A start that takes longer without a fault hangs. */
@@ -52,8 +54,9 @@ export interface MachineOptions {
 export class Machine {
   readonly host: string
   disk: SimDisk
-  /** Of its broker, while that lives. */
-  nodeId: string | undefined
+  /** Of its broker, since it first told; another one when the disk is. */
+  nodeId: NodeId | undefined
+  clusterId: string | undefined
   private readonly timing: DiskTiming
   private readonly world: World
   private readonly watcher: Watcher
@@ -61,6 +64,9 @@ export class Machine {
   private readonly clock: MachineClock
   private process: SimProcess | undefined
   private running: RunningBroker | undefined
+  private metadata:
+    | { readonly life: SimProcess; readonly shards: RunningBroker['shards'] }
+    | undefined
   /** Starts so far; a later one makes what an earlier one still waits for meaningless. */
   private starts = 0
   private flipped = false
@@ -78,6 +84,12 @@ export class Machine {
     this.watcher = watcher
     this.timing = { latencyMs: CALM_LATENCY_MS, onOperation: () => this.burn() }
     this.disk = world.disk(this.timing)
+  }
+
+  /** Its part in the metadata, while its process lives and is not paused. */
+  get shards(): RunningBroker['shards'] | undefined {
+    const part = this.metadata
+    return part?.life.alive === true && !part.life.paused ? part.shards : undefined
   }
 
   get ready(): boolean {
@@ -101,15 +113,21 @@ export class Machine {
     })
     startServer({
       ports: { ...life.ports, disk: life.disk },
-      settings,
+      settings: settings(),
       version: '0.0.0',
-      hooks: { onFatal: (error) => this.died(life, `the disk failed: ${error.message}`) },
+      hooks: {
+        onFatal: (error) => this.died(life, `the disk failed: ${error.message}`),
+        onMetadata: ({ nodeId, shards }) => {
+          this.nodeId = nodeId
+          this.metadata = { life, shards }
+        },
+      },
     }).then(
       (running) => {
         late.cancel()
         if (!life.alive) return
         this.running = running
-        this.nodeId = running.nodeId
+        this.clusterId = running.clusterId
         const took = Math.round(this.world.clock.monotonic() - begun)
         this.say(`ready after ${took} ms`)
       },
@@ -171,6 +189,7 @@ export class Machine {
   wipe(downMs: number): void {
     this.kill({ keepUnsynced: false }, downMs, 'loses its disk and gets an empty one')
     this.disk = this.world.disk(this.timing)
+    this.nodeId = undefined
     this.planned = []
   }
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DatagramSocket } from '../../src/ports/datagrams.ts'
 import { Faults } from '../../src/sim/cluster/faults.ts'
-import { machinesOf } from '../../src/sim/cluster/machines.ts'
+import { Machines } from '../../src/sim/cluster/machines.ts'
+import { Membership } from '../../src/sim/cluster/membership.ts'
 import { clusterPlan } from '../../src/sim/cluster/plan.ts'
 import type { Step } from '../../src/sim/cluster/step.ts'
 import type { Machine } from '../../src/sim/machine.ts'
@@ -27,11 +28,12 @@ async function rig(): Promise<Rig> {
   const brokers = HOSTS.map(() => ({ clockRate: 1, clockStartMs: 0 }))
   const violations: string[] = []
   const watcher = { say: () => {}, violation: (what: string) => void violations.push(what) }
-  const { all } = machinesOf(world, { ...clusterPlan(1), brokers }, watcher)
+  const { all } = new Machines(world, { ...clusterPlan(1), brokers }, watcher)
   const lost: number[] = []
   const faults = new Faults({
     world,
     machines: all,
+    membership: new Membership(world, all, 1, watcher),
     hosts: HOSTS,
     watcher,
     onDiskLost: (broker) => lost.push(broker),
@@ -114,7 +116,9 @@ test('a cut that ends leaves those alone that have not ended; calm ends all but 
   assert.equal(await reached(), ALL)
   faults.take({ kind: 'partition', side: ['b1', 'b2'], way: 'both', forMs: 10_000 })
   assert.equal(await reached(), 'b1b2 b2b1')
-  faults.calm(['b2', 'b3'])
+  faults.calm()
+  assert.equal(await reached(), ALL)
+  faults.cutForEver('b2', 'b3')
   assert.equal(await reached(), 'b1b2 b1b3 b2b1 b3b1')
   await pass(20_000)
   assert.equal(await reached(), 'b1b2 b1b3 b2b1 b3b1')

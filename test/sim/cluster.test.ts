@@ -34,6 +34,8 @@ const KINDS = [
   'fail-disk',
   'wipe',
   'restore',
+  'move',
+  'hand-over',
 ]
 
 test('one seed gives one story, byte for byte, twice here and in two workers of their own', async () => {

@@ -4,19 +4,22 @@
 import type { Machine, Watcher } from '../machine.ts'
 import type { DiskImage } from '../ports/disk.ts'
 import type { World } from '../world.ts'
+import type { Membership } from './membership.ts'
 import type { Step } from './step.ts'
 
 type LinkStep = Extract<Step, { kind: 'partition' | 'cut' | 'slow-link' | 'lossy-link' }>
 type ConnectionStep = Extract<Step, { kind: 'reset' | 'reset-after' | 'half-open' }>
-type MachineStep = Exclude<Step, LinkStep | ConnectionStep>
+type MemberStep = Extract<Step, { kind: 'move' | 'hand-over' }>
+type MachineStep = Exclude<Step, LinkStep | ConnectionStep | MemberStep>
 
 export interface FaultsOptions {
   readonly world: World
   readonly machines: readonly Machine[]
+  readonly membership: Membership
   /** Of everybody, clients too. */
   readonly hosts: readonly string[]
   readonly watcher: Watcher
-  /** What a broker knew is gone, all or the last of it. */
+  /** What a broker had on its disk is gone, all or the last of it. */
   readonly onDiskLost: (broker: number) => void
 }
 
@@ -36,20 +39,20 @@ export class Faults {
     if (!this.over && this.strike(step)) this.hit(step.kind)
   }
 
-  /** All faults end, except that two brokers do not reach each other, if it is so. */
-  calm(lastingCut: readonly [string, string] | undefined): void {
-    const { world, machines, watcher } = this.options
+  /** All faults end. */
+  calm(): void {
+    const { world, machines } = this.options
     this.over = true
     this.active.clear()
     world.network.disarm()
     this.weather()
-    if (lastingCut !== undefined) {
-      const [from, to] = lastingCut
-      this.begin({ kind: 'cut', from, to, way: 'both', forMs: Number.POSITIVE_INFINITY })
-      this.hit('lasting cut')
-      watcher.say(`network: ${from} and ${to} will never reach each other again`)
-    }
     for (const machine of machines) machine.calm()
+  }
+
+  /** Two never reach each other again. */
+  cutForEver(from: string, to: string): void {
+    this.begin({ kind: 'cut', from, to, way: 'both', forMs: Number.POSITIVE_INFINITY })
+    this.hit('lasting cut')
   }
 
   private hit(kind: string): void {
@@ -68,6 +71,11 @@ export class Faults {
       case 'reset-after':
       case 'half-open':
         return this.strikeConnections(step)
+      case 'move':
+        this.options.membership.move(step.shard, step.broker)
+        return true
+      case 'hand-over':
+        return this.options.membership.handOver(step.shard, step.broker)
       case 'power-cut':
         return this.cutPower(step)
       case 'pause':
@@ -120,8 +128,9 @@ export class Faults {
     const { world, watcher } = this.options
     this.active.add(step)
     this.weather()
-    watcher.say(`network: ${told(step)}`)
-    if (step.forMs === Number.POSITIVE_INFINITY) return
+    const lasts = step.forMs === Number.POSITIVE_INFINITY
+    watcher.say(`network: ${told(step)}${lasts ? ' ever again' : ''}`)
+    if (lasts) return
     world.clock.after(step.forMs, () => {
       if (!this.active.delete(step)) return
       this.weather()

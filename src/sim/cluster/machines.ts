@@ -1,9 +1,8 @@
-// The brokers of a run, each on a machine of its own, and who shares metadata with whom. Everything that makes brokers one
-// cluster is said here and nowhere else in the simulation.
-//
-// Brokers do not know one another yet: each founds a cluster of its own, so a run is as many clusters, side by side, under
-// one network and one plan of faults.
+// The brokers of a run, each on a machine of its own, and what makes them one cluster: the first founds it, the others become
+// part of it, and all are told of one another by the simulation, which stands where gossip will. Who keeps which part of the
+// metadata is membership.ts.
 
+import { type ClusterId, clusterId } from '../../model/ids.ts'
 import type { ServerSettings } from '../../server/types.ts'
 import { Machine, type Watcher } from '../machine.ts'
 import { brokerSettings } from '../storage/machine.ts'
@@ -12,33 +11,66 @@ import type { ClusterPlan } from './plan.ts'
 import { brokerHost } from './step.ts'
 
 export const CLIENT_PORT = 2921
+const CLUSTER_PORT = 2922
 
-/** Brokers that share their metadata, and what is known of it. */
-export interface Realm {
-  readonly name: string
-  /** By number. */
-  readonly brokers: readonly number[]
-  /** Grows when a disk is lost that everything of the realm was on: nothing said before holds any longer. */
-  life: number
-}
-
-export interface Machines {
+export class Machines {
   readonly all: readonly Machine[]
-  readonly realms: readonly Realm[]
-}
+  /** Grows when nothing holds any longer of what was said of topics. */
+  metadataLife = 1
+  /** Grows when nothing holds any longer of what was said of records: they are on one disk each. */
+  recordsLife = 1
+  private founded: ClusterId | undefined
 
-export function machinesOf(world: World, plan: ClusterPlan, watcher: Watcher): Machines {
-  const all = plan.brokers.map(({ clockRate, clockStartMs }, i) => {
-    const clock = { rate: clockRate, startMs: clockStartMs, wallShiftMs: 0 }
-    return new Machine(
-      world,
-      { host: brokerHost(i), settings: settingsOf(plan, i), clock },
-      watcher,
-    )
-  })
-  return { all, realms: all.map(({ host }, i) => ({ name: host, brokers: [i], life: 1 })) }
-}
+  constructor(world: World, plan: ClusterPlan, watcher: Watcher) {
+    this.all = plan.brokers.map(({ clockRate, clockStartMs }, i) => {
+      const options = {
+        host: brokerHost(i),
+        settings: () => this.settingsOf(plan, i),
+        clock: { rate: clockRate, startMs: clockStartMs, wallShiftMs: 0 },
+        // A broker that is paused, or hears nothing of the others, may take as long as that lasts.
+        startMsMax: Number.POSITIVE_INFINITY,
+      }
+      return new Machine(world, options, watcher)
+    })
+  }
 
-function settingsOf(plan: ClusterPlan, broker: number): ServerSettings {
-  return brokerSettings(brokerHost(broker), plan.settings)
+  get ready(): boolean {
+    return this.all.every(({ ready }) => ready)
+  }
+
+  /** The first broker has founded the cluster: from now on the others find it. */
+  found(): void {
+    const id = this.all[0]?.clusterId
+    this.founded = id === undefined ? undefined : clusterId(id)
+    for (const machine of this.all) machine.start()
+  }
+
+  diskLost(): void {
+    this.recordsLife++
+    if (this.all.length > 1) return
+    this.metadataLife++
+    this.founded = undefined
+  }
+
+  private settingsOf(plan: ClusterPlan, broker: number): ServerSettings {
+    const settings = brokerSettings(brokerHost(broker), plan.settings)
+    const cluster = {
+      port: CLUSTER_PORT,
+      neighbours: () =>
+        this.all.flatMap(({ nodeId, host }) =>
+          nodeId === undefined
+            ? []
+            : [
+                {
+                  nodeId,
+                  displayName: host,
+                  cluster: { host, port: CLUSTER_PORT },
+                  client: { host, port: CLIENT_PORT },
+                },
+              ],
+        ),
+    }
+    const joins = this.founded
+    return { ...settings, cluster: joins === undefined ? cluster : { ...cluster, joins } }
+  }
 }

@@ -18,10 +18,10 @@ import { describeTopics } from '../../wire/native/describe-topics.ts'
 import type { Message } from '../../wire/native/message.ts'
 import type { Attempt, Facts, Operation, Outcome } from '../linear/types.ts'
 import type { Watcher } from '../machine.ts'
-import { CLIENT_PORT, type Realm } from './machines.ts'
+import { CLIENT_PORT } from './machines.ts'
 import { brokerHost } from './step.ts'
 
-const NAMES = 4
+const NAMES = 6
 const TOKEN_BYTES = 16
 const THINK_MS_MAX = 1000
 const TIMEOUTS_MS = [200, 500, 2000] as const
@@ -43,6 +43,14 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'STORAGE_FULL',
   'CLUSTER_MISMATCH',
 ])
+
+/** Brokers that share their metadata, by number. */
+interface Realm {
+  readonly name: string
+  readonly brokers: readonly number[]
+  /** Grows when nothing holds any longer of what was said before. */
+  readonly life: number
+}
 
 export interface MetadataClientOptions {
   readonly host: string
@@ -107,10 +115,10 @@ export class MetadataClient {
     this.cluster.close()
   }
 
-  /** Everything that can be asked for, at one broker, until it answers. Resolves with what it never answered. */
-  async prove(broker: number, untilMs: number): Promise<string | undefined> {
+  /** Everything that can be asked for, at one broker or any, until it answers. Resolves with what was never answered. */
+  async prove(broker: number | undefined, untilMs: number): Promise<string | undefined> {
     this.renew()
-    const name = `${this.options.realm.name}-${this.life}-${this.options.host}-${broker}`
+    const name = `${this.options.realm.name}-${this.life}-${this.options.host}-${broker ?? 'any'}`
     const todo: readonly Operation[] = [
       { kind: 'create', policy: this.policy(), token: this.token(), ifNotExists: false },
       { kind: 'describe' },
@@ -122,7 +130,9 @@ export class MetadataClient {
         const { kind } = await this.attempt(name, operation, 2000, broker)
         // An attempt whose answer was lost may have deleted it.
         if (kind !== 'refused' && kind !== 'unknown') break
-        if (this.options.nowMs() > untilMs) return `${operation.kind} at ${brokerHost(broker)}`
+        if (this.options.nowMs() > untilMs) {
+          return `${operation.kind} at ${broker === undefined ? 'any broker' : brokerHost(broker)}`
+        }
         await this.pause(100)
       }
     }

@@ -63,6 +63,8 @@ const TROUBLES: readonly Trouble[] = [
   'fail-disk',
   'wipe',
   'restore',
+  'move',
+  'hand-over',
 ]
 
 export function clusterPlan(seed: number): ClusterPlan {
@@ -70,7 +72,7 @@ export function clusterPlan(seed: number): ClusterPlan {
   const count = 1 + chance.below(BROKERS_MAX)
   const mode = chance.below(2) === 0 ? 'safety' : 'liveness'
   const clients = (kind: string, many: number): readonly string[] =>
-    Array.from({ length: Math.max(many, count) }, (_, i) => `${kind}${i + 1}`)
+    Array.from({ length: many }, (_, i) => `${kind}${i + 1}`)
   const metadataClients = clients('m', METADATA_CLIENTS)
   const recordClients = clients('r', RECORD_CLIENTS)
   const hosts = { brokers: count, clients: [...metadataClients, ...recordClients] }
@@ -96,17 +98,16 @@ function brokerPlan(chance: Prng): BrokerPlan {
 }
 
 function steps(chance: Prng, hosts: Hosts, untilMs: number): readonly TimedStep[] {
-  const kinds = TROUBLES.filter(() => chance.below(3) === 0)
+  const alone = hosts.brokers === 1
+  const kinds = TROUBLES.filter((kind) => chance.below(3) === 0 && (kind !== 'restore' || alone))
   if (kinds.length === 0) return []
-  // Of a majority the disks are what is promised; so many may lose theirs.
-  const losers = Array.from({ length: Math.ceil(hosts.brokers / 2) - 1 }, () =>
-    chance.below(hosts.brokers),
-  )
+  // A shard has three members: one disk may be lost, and its place be taken, without anything that was promised.
+  const loser = hosts.brokers === 2 ? undefined : chance.below(hosts.brokers)
   const made: TimedStep[] = []
   for (let left = 3 + chance.below(25); left > 0; left--) {
     const kind = kinds[chance.below(kinds.length)] as Trouble
     const atMs = chance.below(untilMs)
-    for (const step of trouble(chance, kind, hosts, losers)) {
+    for (const step of trouble(chance, kind, hosts, loser)) {
       made.push({ ...step, atMs: Math.min(untilMs, atMs + (step.afterMs ?? 0)) })
     }
   }

@@ -1,4 +1,4 @@
-// A client that writes records to the topics of its realm and reads them from the beginning, by the SDK as anyone would use
+// A client that writes records to the topics of its own making and reads them from the beginning, by the SDK as anyone would use
 // it, and tells every outcome to the judge of records (../judge.ts).
 
 import { EastGuardError } from '../../base/errors.ts'
@@ -8,8 +8,7 @@ import { EastGuardClient } from '../../client/client.ts'
 import type { Judge } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
 import type { ProcessPorts } from '../process.ts'
-import { CLIENT_PORT, type Realm } from './machines.ts'
-import { brokerHost } from './step.ts'
+import { CLIENT_PORT, type Machines } from './machines.ts'
 
 const TOPICS = 2
 const PARTITIONS = 2
@@ -24,7 +23,7 @@ export interface RecordClientOptions {
   readonly host: string
   /** Among all of the run. */
   readonly number: number
-  readonly realm: Realm
+  readonly machines: Machines
   readonly ports: ProcessPorts
   readonly seed: number
   readonly nowMs: () => number
@@ -40,7 +39,7 @@ export class RecordClient {
   private readonly chance: Prng
   private client: EastGuardClient
   private producer: Producer
-  /** Of the realm, when the client was made. */
+  /** Of the records, when the client was made. */
   private life: number
   private readonly sending = new Set<Promise<void>>()
   /** Topics of this life that are there. */
@@ -49,7 +48,7 @@ export class RecordClient {
   constructor(options: RecordClientOptions) {
     this.options = options
     this.chance = prng(options.seed)
-    this.life = options.realm.life
+    this.life = options.machines.recordsLife
     this.client = this.connect()
     this.producer = this.client.producer({ deliveryTimeoutMs: PATIENCE_MS, acks: 'all' })
   }
@@ -94,10 +93,10 @@ export class RecordClient {
   }
 
   private async write(topic: number): Promise<void> {
-    const { judge, number, host, watcher, realm } = this.options
+    const { judge, number, host, watcher, machines } = this.options
     const { life, producer } = this
     const log = this.log(topic)
-    if ((await this.made(topic, PATIENCE_MS)) !== undefined || realm.life !== life) return
+    if ((await this.made(topic, PATIENCE_MS)) !== undefined || machines.recordsLife !== life) return
     const partition = this.chance.below(PARTITIONS)
     const count = 1 + this.chance.below(RECORDS_MAX)
     watcher.say(`${host}: writes ${count} records to ${log} ${partition}`)
@@ -106,7 +105,7 @@ export class RecordClient {
       const { name, value } = judge.send(log, number, partition, bytes)
       const sent = producer.send({ topic: log, partition, value }).then(
         (place) => {
-          if (realm.life === life) judge.acknowledge(name, place.partition, place.offset)
+          if (machines.recordsLife === life) judge.acknowledge(name, place.partition, place.offset)
         },
         (error: unknown) => {
           const code = codeOf(error)
@@ -114,7 +113,7 @@ export class RecordClient {
             maybeStored?: boolean
           }
           watcher.say(`${host}: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
-          if (realm.life === life) judge.reject(name, maybeStored)
+          if (machines.recordsLife === life) judge.reject(name, maybeStored)
         },
       )
       const tracked = sent.finally(() => this.sending.delete(tracked))
@@ -124,7 +123,7 @@ export class RecordClient {
 
   /** Undefined when the end was reached, otherwise why not. */
   private async read(topic: number, patienceMs: number): Promise<string | undefined> {
-    const { judge, host, watcher, realm } = this.options
+    const { judge, host, watcher, machines } = this.options
     const { life } = this
     const log = this.log(topic)
     const reading = judge.reading(log)
@@ -137,11 +136,11 @@ export class RecordClient {
         unavailableTimeoutMs: patienceMs,
       })
       for await (const { partition, offset, value } of consumer) {
-        if (realm.life !== life) return 'the disk was lost'
+        if (machines.recordsLife !== life) return 'the disk was lost'
         reading.record(partition, offset, value ?? new Uint8Array(0))
         count++
       }
-      if (realm.life !== life) return 'the disk was lost'
+      if (machines.recordsLife !== life) return 'the disk was lost'
       reading.end()
       this.readToEnd++
       watcher.say(`${host}: has read ${count} records of ${log}`)
@@ -154,11 +153,11 @@ export class RecordClient {
   }
 
   private log(topic: number): string {
-    return `${this.options.realm.name}-${this.life}-log-${topic}`
+    return `log-${this.life}-${topic}`
   }
 
   private renew(): void {
-    const { life } = this.options.realm
+    const life = this.options.machines.recordsLife
     if (life === this.life) return
     this.life = life
     const left = this.client
@@ -169,10 +168,10 @@ export class RecordClient {
   }
 
   private connect(): EastGuardClient {
-    const { realm, ports, host } = this.options
+    const { machines, ports, host } = this.options
     return new EastGuardClient(
       {
-        seeds: realm.brokers.map((broker) => `${brokerHost(broker)}:${CLIENT_PORT}`),
+        seeds: machines.all.map(({ host: broker }) => `${broker}:${CLIENT_PORT}`),
         clientName: host,
         connectTimeoutMs: 300,
         requestTimeoutMs: PATIENCE_MS,

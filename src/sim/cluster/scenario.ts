@@ -12,11 +12,12 @@ import type { Watcher } from '../machine.ts'
 import type { Loop } from '../storage/scenario.ts'
 import { simWorld, type World } from '../world.ts'
 import { Faults } from './faults.ts'
-import { type Machines, machinesOf, type Realm } from './machines.ts'
+import { Machines } from './machines.ts'
+import { Membership } from './membership.ts'
 import { MetadataClient } from './metadata-client.ts'
 import { CALM_AT_MS, type ClusterPlan, RUN_MS } from './plan.ts'
 import { RecordClient } from './record-client.ts'
-import { brokerHost } from './step.ts'
+import { brokerHost, SHARDS } from './step.ts'
 
 export interface ClusterOutcome {
   readonly violations: readonly string[]
@@ -31,9 +32,11 @@ export interface ClusterOutcome {
   readonly hits: Readonly<Record<string, number>>
 }
 
-const START_MS_MAX = 20_000
+const START_MS_MAX = 30_000
 /** After the last fault everything must work again within this. */
 const CONVERGE_MS = 40_000
+/** How often is looked whether something has come true. */
+const LOOK_MS = 100
 /** No run needs more; one that does goes round in circles. */
 const EVENTS_MAX = 5_000_000
 
@@ -49,6 +52,7 @@ class Run implements Watcher {
   private readonly world: World
   private readonly judge = new Judge()
   private readonly machines: Machines
+  private readonly membership: Membership
   private readonly faults: Faults
   private readonly metadata: readonly MetadataClient[]
   private readonly records: readonly RecordClient[]
@@ -60,28 +64,37 @@ class Run implements Watcher {
     this.plan = plan
     this.loop = loop
     this.world = simWorld(plan.seed)
-    this.machines = machinesOf(this.world, plan, this)
-    const { all, realms } = this.machines
+    const machines = new Machines(this.world, plan, this)
+    this.machines = machines
+    const { all } = machines
+    this.membership = new Membership(this.world, all, SHARDS, this)
     this.faults = new Faults({
       world: this.world,
       machines: all,
+      membership: this.membership,
       hosts: [...all.map(({ host }) => host), ...plan.metadataClients, ...plan.recordClients],
       watcher: this,
-      onDiskLost: (broker) => {
-        for (const realm of realms) if (realm.brokers.includes(broker)) realm.life++
-      },
+      onDiskLost: () => machines.diskLost(),
     })
     const common = (host: string, i: number, salt: number) => ({
       host,
-      realm: realms[i % realms.length] as Realm,
       ports: this.world.process(host).ports,
       seed: plan.seed * 31 + salt + i,
       nowMs: () => this.world.clock.monotonic(),
       watcher: this,
     })
-    this.metadata = plan.metadataClients.map((host, i) => new MetadataClient(common(host, i, 0)))
+    const realm = {
+      name: 'topic',
+      brokers: all.map((_, broker) => broker),
+      get life(): number {
+        return machines.metadataLife
+      },
+    }
+    this.metadata = plan.metadataClients.map(
+      (host, i) => new MetadataClient({ ...common(host, i, 0), realm }),
+    )
     this.records = plan.recordClients.map(
-      (host, i) => new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge }),
+      (host, i) => new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge, machines }),
     )
   }
 
@@ -96,8 +109,14 @@ class Run implements Watcher {
 
   async whole(): Promise<void> {
     const { clock } = this.world
-    for (const machine of this.machines.all) machine.start()
-    await this.until('all brokers are up', () => this.allReady, START_MS_MAX)
+    const { machines, membership } = this
+    const [founder] = machines.all
+    founder?.start()
+    await this.until('the first broker is up', () => founder?.ready === true, START_MS_MAX)
+    machines.found()
+    membership.start()
+    const begun = (): boolean => machines.ready && membership.settled
+    await this.until('all brokers are up and keep their shards', begun, START_MS_MAX)
     const begin = clock.monotonic()
     for (const step of this.plan.steps) clock.after(step.atMs, () => this.faults.take(step))
     const live = this.plan.mode === 'liveness'
@@ -114,34 +133,44 @@ class Run implements Watcher {
     this.judgeHistories()
   }
 
-  private get allReady(): boolean {
-    return this.machines.all.every(({ ready }) => ready)
-  }
-
   private calm(): void {
-    const cut = this.plan.mode === 'liveness' ? this.plan.lastingCut : undefined
+    const { faults, machines, membership, plan } = this
     this.say('the faults end')
-    this.faults.calm(cut === undefined ? undefined : [brokerHost(cut[0]), brokerHost(cut[1])])
+    faults.calm()
+    const cut = plan.mode === 'liveness' ? plan.lastingCut : undefined
+    if (cut === undefined) return
+    const cutNow = (): void => faults.cutForEver(brokerHost(cut[0]), brokerHost(cut[1]))
+    // Where a disk was lost, a cut would take a second member away before the first has been replaced.
+    if (machines.recordsLife === 1) cutNow()
+    else this.when(() => machines.ready && membership.settled, cutNow)
   }
 
-  /** Each client at each broker of its realm, one after another, side by side with the others. */
+  private when(what: () => boolean, run: () => void): void {
+    if (what()) run()
+    else this.world.clock.after(LOOK_MS, () => this.when(what, run))
+  }
+
+  /** All at once: each broker does what it is asked for, or any of them while two do not reach each other; all is read. */
   private async proveAll(): Promise<void> {
+    const { machines, membership, plan } = this
     const untilMs = this.world.clock.monotonic() + CONVERGE_MS
-    await this.until('all brokers are up again', () => this.allReady, CONVERGE_MS)
-    const proofs = [
-      ...this.metadata.flatMap((client, i) => {
-        const { realms } = this.machines
-        const { brokers } = realms[i % realms.length] as Realm
-        return brokers.map((broker) => () => client.prove(broker, untilMs))
-      }),
-      ...this.records.map((client) => () => client.prove(CONVERGE_MS)),
-    ]
+    const cut: readonly number[] = plan.lastingCut ?? []
+    const whole = machines.all.filter((_, broker) => !cut.includes(broker))
+    await this.until('brokers are up again', () => whole.every(({ ready }) => ready), CONVERGE_MS)
+    if (cut.length === 0) {
+      await this.until('shards are kept by whom they should', () => membership.settled, CONVERGE_MS)
+    }
+    const proofs = this.metadata.map((client, i) => {
+      const broker = i % machines.all.length
+      return client.prove(cut.length === 0 ? broker : undefined, untilMs)
+    })
+    if (cut.length === 0) proofs.push(...this.records.map((client) => client.prove(CONVERGE_MS)))
     let proving = proofs.length
     const ended = (): void => {
       proving--
     }
-    for (const prove of proofs) {
-      prove().then((missing) => {
+    for (const proof of proofs) {
+      proof.then((missing) => {
         if (missing !== undefined) this.violation(`does not work again: ${missing}`)
         ended()
       }, this.failed(ended))

@@ -86,9 +86,15 @@ export type Step =
   /** Its disk is copied; the copy that is put back is the last. */
   | { readonly kind: 'copy'; readonly broker: number }
   | { readonly kind: 'restore'; readonly broker: number; readonly downMs: number }
+  /** The shard shall be kept by this broker and those that follow it. */
+  | { readonly kind: 'move'; readonly shard: number; readonly broker: number }
+  | { readonly kind: 'hand-over'; readonly shard: number; readonly broker: number }
 
 /** `atMs` counts from when the brokers are up. */
 export type TimedStep = Step & { readonly atMs: number }
+
+/** Of metadata, in each run. */
+export const SHARDS = 4
 
 export interface Hosts {
   readonly brokers: number

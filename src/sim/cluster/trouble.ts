@@ -2,7 +2,7 @@
 // notices, faults longer than every time-out, and two at once are all wanted.
 
 import type { Prng } from '../../base/prng.ts'
-import { brokerHost, type Hosts, type Step } from './step.ts'
+import { brokerHost, type Hosts, SHARDS, type Step } from './step.ts'
 
 export type Trouble = Exclude<Step['kind'], 'copy'>
 
@@ -12,12 +12,12 @@ export type DrawnStep = Step & { readonly afterMs?: number }
 const DAY_MS = 24 * 3600 * 1000
 const PREFIXES = ['wal', 'journal', 'topics', ''] as const
 
-/** `losers`: brokers whose disks may be lost; none when there are too few for that. */
+/** `loser`: the one broker whose disk may be lost; undefined when there are too few for that. */
 export function trouble(
   chance: Prng,
   kind: Trouble,
   hosts: Hosts,
-  losers: readonly number[],
+  loser: number | undefined,
 ): readonly DrawnStep[] {
   const place = places(chance, hosts)
   const broker = chance.below(hosts.brokers)
@@ -91,15 +91,15 @@ export function trouble(
         },
       ]
     case 'wipe':
-    case 'restore': {
-      const loser = losers[chance.below(Math.max(1, losers.length))]
-      if (loser === undefined) return []
-      if (kind === 'wipe') return [{ kind, broker: loser, downMs }]
+      return loser === undefined ? [] : [{ kind, broker: loser, downMs }]
+    case 'restore':
       return [
-        { kind: 'copy', broker: loser },
-        { kind, broker: loser, downMs, afterMs: 1 + chance.below(15_000) },
+        { kind: 'copy', broker },
+        { kind, broker, downMs, afterMs: 1 + chance.below(15_000) },
       ]
-    }
+    case 'move':
+    case 'hand-over':
+      return [{ kind, shard: chance.below(SHARDS), broker }]
   }
 }
 

@@ -57,5 +57,5 @@ export function storageMachine(
   onStart: () => void = () => {},
 ): Machine {
   const settings = brokerSettings(BROKER_HOST, plan.settings)
-  return new Machine(world, { host: BROKER_HOST, settings, onStart }, watcher)
+  return new Machine(world, { host: BROKER_HOST, settings: () => settings, onStart }, watcher)
 }
