@@ -94,7 +94,8 @@ class Run implements Watcher {
       (host, i) => new MetadataClient({ ...common(host, i, 0), realm }),
     )
     this.records = plan.recordClients.map(
-      (host, i) => new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge, machines }),
+      (host, i) =>
+        new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge, machines }),
     )
   }
 
