@@ -50,7 +50,7 @@ export class Arrival implements Connection {
     this.begin = EMPTY
     this.owner.left(this)
     this.owner.known(this, kind)
-    this.handlers?.onData(begin)
+    if (!this.ended) this.handlers?.onData(begin)
   }
 
   get remote(): Address {

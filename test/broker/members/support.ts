@@ -203,7 +203,7 @@ export class Net {
     return this.now() - from
   }
 
-  async partition(left: readonly string[], right: readonly string[], cut: boolean): Promise<void> {
+  partition(left: readonly string[], right: readonly string[], cut: boolean): void {
     const { network } = this.world
     for (const a of left) {
       for (const b of right) {
