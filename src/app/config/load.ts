@@ -6,10 +6,12 @@
 
 import { hostname } from 'node:os'
 import { parse as parseYaml } from 'yaml'
+import { utf8 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
 import { isShardCount } from '../../model/shards.ts'
+import { HOST_BYTES_MAX, NAME_BYTES_MAX } from '../../model/swim.ts'
 import {
   CONFIG_KEYS,
   type ConfigKey,
@@ -224,8 +226,9 @@ function derive(values: Record<string, ConfigValue>, machineName: string): Resol
   return {
     ...values,
     advertiseHost: values['advertiseHost'] ?? (WILDCARDS.has(host) ? machineName : host),
-    displayName: values['displayName'] ?? machineName,
-    hostLabel: values['hostLabel'] ?? machineName,
+    // A machine's name may be a long one, with its domains; its beginning tells it apart.
+    displayName: values['displayName'] ?? machineName.slice(0, NAME_BYTES_MAX),
+    hostLabel: values['hostLabel'] ?? machineName.slice(0, NAME_BYTES_MAX),
   } as unknown as ResolvedConfig
 }
 
@@ -253,6 +256,14 @@ function relationFaults(config: ResolvedConfig): string[] {
   }
   if (!isShardCount(config.metadataShards)) {
     faults.push(`metadata_shards is ${config.metadataShards}: it must be a power of two`)
+  }
+  for (const [key, text, most] of [
+    ['display_name', config.displayName, NAME_BYTES_MAX],
+    ['host_label', config.hostLabel, NAME_BYTES_MAX],
+    ['advertise_host', config.advertiseHost, HOST_BYTES_MAX],
+  ] as const) {
+    const bytes = utf8(text).length
+    if (bytes > most) faults.push(`${key} has ${bytes} bytes: at most ${most} are allowed`)
   }
   if (config.clientPort !== 0 && config.clientPort === config.httpPort) {
     faults.push(`client_port and http_port are both ${config.clientPort}`)

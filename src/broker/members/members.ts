@@ -60,6 +60,7 @@ export class Members {
   private timerDue = Number.POSITIVE_INFINITY
   private joining: Joining | undefined
   private departed: (() => void) | undefined
+  private leaving: Promise<void> | undefined
   private performing = false
   /** The cluster is being written down: effects wait, these and those that core/swim still has. */
   private writing = false
@@ -155,12 +156,13 @@ export class Members {
 
   /** For good: others do not count on this broker until its next start. Resolves when they have been told. */
   leave(): Promise<void> {
-    return new Promise((resolve) => {
+    this.leaving ??= new Promise((resolve) => {
       this.departed = resolve
       this.step((now) => this.swim.leave(now))
       // Of one that takes no part nobody need be told.
       if (this.stopped || this.swim.nextTick === Number.POSITIVE_INFINITY) resolve()
     })
+    return this.leaving
   }
 
   /** Without a word: others find out, as after a crash. Links that broker/peers has are its own. */

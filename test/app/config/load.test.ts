@@ -122,6 +122,17 @@ test('the metadata may be divided into as many shards as a cluster can name, and
   assert.match(faultOf({ flags: { metadata_shards: String(2 * SHARDS_MAX) } }), /metadata_shards/)
 })
 
+test('names are as short as brokers tell them to one another', () => {
+  const long = 'ä'.repeat(33)
+  for (const key of ['display_name', 'host_label'] as const) {
+    assert.match(faultOf({ flags: { [key]: long } }), new RegExp(`${key} has 66 bytes: at most 64`))
+  }
+  assert.match(faultOf({ flags: { advertise_host: 'h'.repeat(254) } }), /advertise_host has 254/)
+  const { config } = loadConfig({ machineName: 'm'.repeat(100) })
+  assert.equal(config.displayName, 'm'.repeat(64))
+  assert.equal(config.hostLabel, config.displayName)
+})
+
 test('values that contradict one another are refused', () => {
   assert.match(faultOf({ flags: { unflushed_bytes_max: '64MiB' } }), /less than cache_bytes/)
   assert.match(faultOf({ flags: { http_port: '2921' } }), /both 2921/)

@@ -134,9 +134,12 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
   const a = await net.start('a', ['other-name', 'a'], {
     ports: (ports) => {
       const { streams } = ports
-      const connect: Streams['connect'] = (to, options) =>
-        streams.connect(to.host === 'other-name' ? endpointOf('a') : to, options)
-      return { ...ports, streams: { listen: streams.listen, connect } }
+      const renamed: Streams = {
+        listen: (address, onConnection) => streams.listen(address, onConnection),
+        connect: (to, options) =>
+          streams.connect(to.host === 'other-name' ? endpointOf('a') : to, options),
+      }
+      return { ...ports, streams: renamed }
     },
   })
   await net.until('it founds', () => a.joined !== undefined, 5000)
