@@ -75,9 +75,15 @@ export class RaftLog {
 
   /** The furthest that this member has held the log, even if it has deleted it since. */
   get end(): LogEnd {
-    const end = { index: this.lastIndex, term: this.lastTerm }
-    const { deletedUpTo } = this
-    return deletedUpTo === undefined || reaches(end, deletedUpTo) ? end : deletedUpTo
+    const { deletedUpTo, lastIndex, lastTerm } = this
+    if (deletedUpTo !== undefined && !this.isWhole) return deletedUpTo
+    return { index: lastIndex, term: lastTerm }
+  }
+
+  /** False while a member that has deleted its log has less of it again than it had: its members are those of long ago. */
+  get isWhole(): boolean {
+    const { deletedUpTo, lastIndex, lastTerm } = this
+    return deletedUpTo === undefined || reaches({ index: lastIndex, term: lastTerm }, deletedUpTo)
   }
 
   /** Whether a log that ends so lacks nothing that this member has had (the paper, 5.4.1). */

@@ -139,7 +139,7 @@ export class Raft implements LeadingHost {
         if (message.term === this.term) this.leading?.onSnapshotAnswer(message)
         return
       case 'timeout-now':
-        if (message.term === this.term && isVoter(this.members, this.id)) {
+        if (message.term === this.term && this.mayLead()) {
           this.campaign('candidate', true)
         }
         return
@@ -280,6 +280,7 @@ export class Raft implements LeadingHost {
    */
   private mayLead(): boolean {
     const { log, id } = this
+    if (!log.isWhole) return false
     if (isVoter(log.members, id)) return true
     return log.membersIndex > this.commit && isVoter(log.membersAt(log.membersIndex - 1), id)
   }

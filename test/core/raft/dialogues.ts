@@ -224,6 +224,32 @@ export const DIALOGUES: Readonly<Record<string, () => Script>> = {
     return script
   },
 
+  'no lone voter of long ago': () => {
+    const script = new Script(3, 1)
+    script.note(
+      'A founded the group alone. It was removed, has deleted its log, and is sent it again from the beginning, where it is alone: it leads nobody before it has all that it had.',
+    )
+    script.quietly(() => {
+      script.passes(100)
+      for (const node of ['B', 'C']) script.change('A', 'add-learner', node)
+      script.passes(200)
+      for (const node of ['B', 'C']) script.change('A', 'promote', node)
+      script.handOver('A', 'B')
+      script.change('B', 'remove', 'A')
+      script.forget('A')
+      script.isolate('A')
+    })
+    const [from, to] = [idOf('B'), idOf('A')]
+    const entries = script.raft('B').log.slice(1, 2, 1000)
+    const prev = { prevIndex: 0, prevTerm: 0 }
+    script.comes({ kind: 'append', from, to, term: 2, ...prev, entries, commit: 2, round: 9 })
+    script.kill('A')
+    script.start('A')
+    script.passes(1)
+    script.propose('A', 'c1')
+    return script
+  },
+
   'one change of members at a time': () => {
     const script = new Script(5, 4)
     script.note(

@@ -5,7 +5,7 @@
 //   - the next effects are taken when those before are durable
 //   - a proposal is answered by the entry that bears its id, wherever that lies
 //   - a machine that has lost its disk comes back as another member
-//   - of a member that was removed, the log goes; its term, its vote and where its log ended stay
+//   - of a member whose removal has committed, the log may go; its term, its vote and where its log ended stay
 
 import { assert } from '../../../src/base/assert.ts'
 import type { Prng } from '../../../src/base/prng.ts'
@@ -48,6 +48,19 @@ export interface World {
 }
 
 const HELD_MAX = 300
+
+const NO_EFFECTS: Effects = {
+  messages: [],
+  hardState: undefined,
+  snapshot: undefined,
+  installed: false,
+  truncatedFrom: undefined,
+  entries: [],
+  messagesAfterSync: [],
+  committed: [],
+  reads: [],
+  mark: { index: 0, term: 0 },
+}
 
 export class Machine {
   disk: Disk
@@ -110,9 +123,20 @@ export class Machine {
   kill(): void {
     if (this.raft === undefined) return
     this.world.say(`${name(this.member)} is killed`)
-    const { writing } = this
-    if (writing !== undefined && this.world.chance.below(2) === 0) this.stored(writing)
+    if (this.writing !== undefined) this.stored(this.cutShort(this.writing))
     this.end()
+  }
+
+  /** Of a write that was under way, none, all, or what comes first is there: the term and the vote before the entries. */
+  private cutShort(effects: Effects): Effects {
+    const { entries, hardState, snapshot } = effects
+    const { chance } = this.world
+    const kept =
+      chance.below(2) === 0 ? entries.slice(0, chance.below(entries.length + 1)) : entries
+    if (kept.length === entries.length) return chance.below(2) === 0 ? effects : NO_EFFECTS
+    if (snapshot !== undefined) return NO_EFFECTS
+    if (kept.length > 0) return { ...effects, entries: kept }
+    return { ...NO_EFFECTS, hardState }
   }
 
   /** What is with it when a process ends is gone. */
@@ -164,8 +188,10 @@ export class Machine {
     const { raft } = this
     if (raft === undefined || this.busy || this.paused) return
     const { voters, learners } = raft.members
-    const again = voters.includes(this.member) || learners.includes(this.member)
-    if (again && raft.log.membersIndex >= index) return
+    const { membersIndex } = raft.log
+    const isMember = voters.includes(this.member) || learners.includes(this.member)
+    // A later change is not the end either before it has committed: who stays may need the entry from here.
+    if (membersIndex > index && (isMember || membersIndex > raft.commit)) return
     this.world.say(`${name(this.member)} was removed by ${index} and forgets the group`)
     const hardState = whatStays(raft)
     this.end()

@@ -151,7 +151,8 @@ export class Script {
 
   start(letter: string): void {
     this.boot(this.player(letter))
-    this.say(`${letter} starts`)
+    const { lastIndex, lastTerm } = this.raft(letter).log
+    this.say(`${letter} starts, its log ends with ${lastIndex}/${lastTerm}`)
     this.pump()
   }
 
