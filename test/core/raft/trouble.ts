@@ -272,7 +272,7 @@ function changeOf(group: Group, { voters, learners }: Members): MembersChange | 
     }
     case 1: {
       const node = anyOf(chance, learners)
-      return node === undefined ? undefined : { kind: 'promote', node }
+      return node === undefined || lost(node) ? undefined : { kind: 'promote', node }
     }
     default: {
       const node = anyOf(chance, [...voters, ...learners])
