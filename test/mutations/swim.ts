@@ -71,10 +71,27 @@ export const SWIM_MUTATIONS: readonly Mutation[] = [
     replace: '',
   },
   {
+    name: 'wait no longer when nobody answers',
+    file: 'src/core/swim/health.js',
+    find: 'Math.min(WORST, this.score + by)',
+    replace: '0',
+  },
+  {
+    name: 'take for dead whom the other part of the cluster thinks dead',
+    file: 'src/core/swim/membership.js',
+    find: "member.state === 'dead' && reporter !== undefined",
+    replace: 'false',
+  },
+  {
     name: 'leave without a word',
     file: 'src/core/swim/swim.js',
-    find: "this.membership.raise(0, { state: 'left' });",
-    replace: "this.table.self = { ...this.table.self, state: 'left' };",
+    find: 'FAREWELLS_MAX : gossipTargets',
+    replace: '0 : gossipTargets',
+    also: {
+      file: 'src/core/swim/swim.js',
+      find: 'this.leavesAt = now + this.options.settings.leaveMs;',
+      replace: 'this.leavesAt = now;',
+    },
   },
   {
     name: 'pack more than fits',

@@ -33,6 +33,12 @@ class Rumours<K, V> {
     this.bySubject.delete(subject)
   }
 
+  removeIf(wrong: (value: V) => boolean): void {
+    for (const [subject, { value }] of this.bySubject) {
+      if (wrong(value)) this.bySubject.delete(subject)
+    }
+  }
+
   /** The least told first, of these the newest; `fits` says for each whether it still goes in. */
   take(times: number, fits: (subject: K, bytes: number) => boolean): readonly V[] {
     const chosen: V[] = []
@@ -85,6 +91,10 @@ export class Gossip {
 
   forget(node: NodeId): void {
     this.updates.remove(node)
+  }
+
+  forgetDeaths(): void {
+    this.updates.removeIf(({ member }) => member.state === 'dead')
   }
 
   /** What goes along with this body; `first` does in any case. */

@@ -48,7 +48,7 @@ export class Membership {
 
   // News.
 
-  /** `reporter`: who says so in a sync; undefined in packets, which bear only what is new. */
+  /** `reporter`: who has believed it for long, perhaps; undefined for news. */
   learn(update: Update, reporter: NodeId | undefined): void {
     const { table, now, counters } = this.host
     const { member } = update

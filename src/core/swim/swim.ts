@@ -99,7 +99,10 @@ export class Swim implements SwimHost {
     this.membership = new Membership(this, {
       arrived: ({ member }, back) => {
         this.probing.arrived(member.node)
-        if (back) this.syncing.returned(member.profile.cluster)
+        if (!back) return
+        // As wrong, perhaps, as this death was are others: a sync tells of them, as something to be contradicted.
+        this.gossip.forgetDeaths()
+        this.syncing.returned(member.profile.cluster)
       },
       suspected: ({ member }) => this.probing.next(member.node),
       superseded: ({ boot: later }) => this.refuse(later),
@@ -289,7 +292,8 @@ export class Swim implements SwimHost {
       this.send(from, undefined, { kind: 'refused', refused: { boot, nonce }, boot: remembered })
       return
     }
-    for (const update of packet.updates) this.membership.learn(update, undefined)
+    const reporter = this.thinksIllOfThis(packet) ? packet.from : undefined
+    for (const update of packet.updates) this.membership.learn(update, reporter)
     for (const hint of packet.hints) this.learnHint(hint)
     const known = this.table.get(packet.from)
     if (known === undefined || compareLives(known.member, packet) < 0) {
@@ -317,6 +321,12 @@ export class Swim implements SwimHost {
       case 'gossip':
         return
     }
+  }
+
+  /** Then its sender is from the other side of a partition, perhaps, and what it thinks of others is as wrong. */
+  private thinksIllOfThis({ updates }: Packet): boolean {
+    const { self } = this.table
+    return updates.some(({ member }) => member.node === self.node && member.state !== 'alive')
   }
 
   /** At the address of a dead member there may live this one. */

@@ -22,6 +22,9 @@ import { Truth } from './truth.ts'
 
 const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 1_000_000, shards: 64 }
 
+/** More happens in no millisecond. */
+const STEPS_MAX = 20_000
+
 export class Cluster {
   readonly chance: Prng
   readonly clock: SimClock = new SimClock()
@@ -67,7 +70,13 @@ export class Cluster {
     this.after(ms, () => {
       over = true
     })
-    while (!over && this.truth.violations.length === 0) this.clock.step()
+    let [at, steps] = [this.now, 0]
+    while (!over && this.truth.violations.length === 0) {
+      this.clock.step()
+      if (++steps < STEPS_MAX) continue
+      if (this.now < at + 1) this.truth.violation('time stands still: something is due for ever')
+      ;[at, steps] = [this.now, 0]
+    }
   }
 
   // Machines.

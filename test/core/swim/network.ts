@@ -4,6 +4,8 @@ import type { Prng } from '../../../src/base/prng.ts'
 
 export class Network {
   lossShare = 0
+  /** It hears less than the others. */
+  deaf: { readonly machine: number; readonly lossShare: number } | undefined
   /** Of packets, so many take long. */
   slowShare = 0.02
   private readonly cuts = new Set<string>()
@@ -16,6 +18,7 @@ export class Network {
   /** When the copies of a packet arrive, in ms from now. */
   packet(from: number, to: number): readonly number[] {
     if (this.isCut(from, to)) return []
+    if (this.deaf?.machine === to && this.chance.float() < this.deaf.lossShare) return []
     if (this.lossShare > 0 && this.chance.float() < this.lossShare) return []
     const copies = this.chance.below(100) === 0 ? 2 : 1
     return Array.from({ length: copies }, () => this.delay())

@@ -252,11 +252,17 @@ test('the dead are probed again with pauses that grow up to a bound', () => {
   assert.ok((pauses.at(-1) ?? 0) >= 0.75 * SWIM_SETTINGS.deadProbeMaxMs - 100)
 })
 
-test('what somebody in a sync holds for dead is suspected first; what a packet says is believed', () => {
+test('what a sync says of the dead is suspected first, and so is what somebody says who thinks this member dead; what others say is believed', () => {
   const bench = new Bench()
-  bench.hear(9, [news(memberOf(1, 'alive')), news(memberOf(2, 'alive'))])
+  bench.hear(9, [
+    news(memberOf(1, 'alive')),
+    news(memberOf(2, 'alive')),
+    news(memberOf(3, 'alive')),
+  ])
   bench.synced(9, [news(memberOf(1, 'dead'))])
   assert.equal(bench.stateOf(1), 'suspect')
+  bench.hear(9, [news(memberOf(0, 'dead', { nonce: 0 })), news(memberOf(3, 'dead'))])
+  assert.equal(bench.stateOf(3), 'suspect')
   bench.hear(9, [news(memberOf(2, 'dead'))])
   assert.equal(bench.stateOf(2), 'dead')
 })

@@ -36,13 +36,14 @@ export interface SwimRun {
 }
 
 /** What befalls the cluster. */
-type Course = 'everything' | 'split' | 'restart' | 'loss' | 'one-link' | 'sleep'
+type Course = 'everything' | 'split' | 'restart' | 'loss' | 'deaf' | 'one-link' | 'sleep'
 const COURSES: readonly Course[] = [
   'everything',
   'everything',
   'split',
   'restart',
   'loss',
+  'deaf',
   'one-link',
   'sleep',
 ]
@@ -54,6 +55,7 @@ const LEAST: Readonly<Record<Course, number>> = {
   split: 2,
   restart: 2,
   loss: 5,
+  deaf: 5,
   'one-link': 5,
   sleep: 5,
 }
@@ -86,7 +88,11 @@ class Run {
     this.beginTrouble()
     cluster.run(TROUBLE_MS)
     this.endTrouble()
+    const { deaths } = cluster
     cluster.run(CONVERGE_MS - QUIET_MS)
+    if (this.course === 'split' && cluster.deaths > deaths) {
+      cluster.truth.violation('somebody is thought dead because two parts have met')
+    }
     this.checkQuiet()
     this.checkAll('after the trouble')
     this.lastDeath()
@@ -177,6 +183,10 @@ class Run {
       }
       case 'loss':
         network.lossShare = 0.1
+        return
+      case 'deaf':
+        cluster.say('m1 hears little')
+        network.deaf = { machine: 1, lossShare: 0.7 }
         return
       case 'one-link': {
         const [a, b] = [this.any().index, this.any().index]
@@ -290,6 +300,7 @@ class Run {
     cluster.say('the trouble ends')
     cluster.network.mend()
     cluster.network.lossShare = 0
+    cluster.network.deaf = undefined
     cluster.network.slowShare = 0.01
     this.checkNobodyWronged()
     for (const machine of cluster.machines) {
@@ -310,6 +321,11 @@ class Run {
     const members = (size * TROUBLE_MS) / 1000
     if (course === 'one-link' && cluster.suspicions > 0) {
       cluster.truth.violation('somebody was suspected that others could reach')
+    }
+    if (course === 'deaf') {
+      const [, deaf] = cluster.machines
+      const begun = deaf?.swim?.counters.suspicions ?? 0
+      if (begun > 7) cluster.truth.violation(`m1 hears little, and suspects others ${begun} times`)
     }
     if (course === 'loss') {
       const begun = cluster.machines.reduce(
@@ -377,9 +393,8 @@ class Run {
     const since = cluster.now
     const { node } = victim.disk
     const knows = ({ swim }: Machine): boolean => swim?.memberOf(node)?.state === 'dead'
-    while (cluster.now < since + DETECT_MS && !there.every((one) => one === victim || knows(one))) {
-      cluster.run(100)
-    }
+    const unaware = (): boolean => there.some((one) => one !== victim && !knows(one))
+    for (let steps = 0; unaware() && steps < DETECT_MS / 100; steps++) cluster.run(100)
     this.detectedMs = cluster.now - since
     this.checkAll('after the last death')
   }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runSwim } from './run.ts'
 
-const SEEDS = 70
+const SEEDS = 72
 
 test('no ghost, nobody wronged, nobody missed; and when the trouble ends all know who is there', () => {
   const detected: number[] = []
