@@ -8,12 +8,18 @@ export const EXIT_OK = 0
 export const EXIT_INTERNAL = 1
 /** Bad arguments or configuration: a restart will not help. */
 export const EXIT_CONFIG = 2
-/** The data directory is in use, damaged, newer, or belongs to another: a restart will not help. */
+/** The data directory is in use, damaged, newer, an older copy, or belongs to another: a restart will not help. */
 export const EXIT_DATA_DIR = 3
 /** An address could not be listened on. */
 const EXIT_LISTEN = 4
 /** The disk failed. Nothing more was acknowledged. */
 export const EXIT_DISK = 5
+
+/** How a broker ends that its hook onFatal was called with `error` for. */
+export function fatalCode(error: Error): number {
+  const mismatch = error instanceof EastGuardError && error.code === 'DATA_DIR_MISMATCH'
+  return mismatch ? EXIT_DATA_DIR : EXIT_DISK
+}
 
 /** How a start that was rejected with `error` ends, and what to do about it; '' when nobody knows. */
 export function startFailure(error: unknown): { readonly code: number; readonly hint: string } {

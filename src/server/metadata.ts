@@ -8,6 +8,8 @@ import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.
 import { Peers } from '../broker/peers/peers.ts'
 import { PEERS_SETTINGS } from '../broker/peers/settings.ts'
 import type { NodeId } from '../model/ids.ts'
+import type { StartMemory } from '../model/starts.ts'
+import { DiskError } from '../ports/disk.ts'
 import type { Address } from '../ports/streams.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
 import type { Journal } from '../storage/journal/journal.ts'
@@ -24,6 +26,8 @@ export interface MetadataOptions {
   readonly dataDir: DataDir
   readonly journal: Journal
   onFailed(error: Error): void
+  /** Another broker has met a start of this node that this data directory does not know. */
+  onRefusedAsOld(by: NodeId): void
 }
 
 export interface OpenedMetadata {
@@ -54,21 +58,37 @@ export async function openMetadata(options: MetadataOptions): Promise<OpenedMeta
   }
 }
 
-function linksOf(
-  { ports, settings, dataDir }: MetadataOptions,
-  log: () => ShardedLog | undefined,
-): Peers {
-  const { clusterId, nodeId, bootCount } = dataDir
+function linksOf(options: MetadataOptions, log: () => ShardedLog | undefined): Peers {
+  const { ports, settings } = options
+  const { clusterId, nodeId, starts } = options.dataDir
   return new Peers({
     ports,
-    identity: { clusterId, nodeId, bootCount },
+    identity: { clusterId, nodeId, starts },
     directory: {
       addressOf: (node) =>
         settings.cluster?.neighbours().find((one) => one.nodeId === node)?.cluster,
     },
     receive: (from, messages) => log()?.shards.receive(from, messages),
     settings: PEERS_SETTINGS,
+    memory: memoryOf(options),
+    onRefusedAsOld: (by) => options.onRefusedAsOld(by),
   })
+}
+
+function memoryOf(options: MetadataOptions): StartMemory {
+  const { dataDir } = options
+  return {
+    met: (node) => dataDir.met(node),
+    remember: async (node, start) => {
+      try {
+        await dataDir.remember(node, start)
+      } catch (error) {
+        // A full disk has room again one day, and who was not let in dials again.
+        if (!(error instanceof DiskError && error.fault === 'full')) options.onFailed(error as Error)
+        throw error
+      }
+    },
+  }
 }
 
 function shardsOf(options: MetadataOptions, peers: Peers | undefined): ShardedLog {

@@ -13,11 +13,12 @@ import { catalogOf } from '../broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
 import { serveAdmin } from '../doors/admin/admin.ts'
 import { NativeDoor } from '../doors/native/door.ts'
+import type { NodeId } from '../model/ids.ts'
 import { type DataDir, openDataDir } from '../storage/datadir/data-dir.ts'
 import { JOURNAL_DIR, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
-import { diskHint } from './disk-failure.ts'
+import { Breakdown } from './breakdown.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
@@ -61,10 +62,13 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const { ports, settings } = options
   const { disk, log } = ports
   let notReady: string | undefined = 'the broker is starting'
+  // During start-up a failure of the disk makes the start reject, too.
+  const breakdown = new Breakdown(log, options.hooks)
+  const onFailed = (error: Error): void => breakdown.diskFailed(error)
   const http = await serveAdmin(
     ports.http,
     { host: settings.host, port: settings.httpPort },
-    { metrics: ports.metrics, notReady: () => notReady },
+    { metrics: ports.metrics, notReady: () => breakdown.reason ?? notReady },
   )
   opened.add(() => http.close())
 
@@ -81,19 +85,6 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   })
   opened.add(() => dataDir.close())
 
-  let broken = false
-  // Set once there is something to stop; a failure during start-up makes the start reject.
-  const onFailed = (error: Error): void => {
-    if (broken) return
-    broken = true
-    notReady = 'the disk failed'
-    log.error(`the disk failed and the broker stops: ${error.message}`, {
-      code: 'DISK_FAILED',
-      hint: diskHint(error),
-      err: error,
-    })
-    options.hooks.onFatal(error)
-  }
   const journal = await openJournal({
     ...ports,
     fileBytes: settings.journalFileBytes,
@@ -101,13 +92,20 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     mayHoldNothing: !dataDir.founder,
     onFailed,
   })
-  const metadataOptions = { ports, settings, dataDir, journal, onFailed }
+  const metadataOptions = {
+    ports,
+    settings,
+    dataDir,
+    journal,
+    onFailed,
+    onRefusedAsOld: (by: NodeId) => breakdown.refusedAsOld(dataDir, by),
+  }
   const part = await openMetadata(metadataOptions)
   opened.add(() => part.close())
   const { log: metadata, cluster } = part
   notReady = 'the broker waits for its metadata: too few of the brokers that keep it answer'
   options.hooks.onMetadata?.({ nodeId: dataDir.nodeId, cluster, shards: metadata.shards })
-  await joinMetadata(metadataOptions, metadata)
+  await breakdown.unlessRefused(joinMetadata(metadataOptions, metadata))
   notReady = 'the broker is starting'
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
@@ -141,13 +139,12 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const running = broker
   opened.add(() => running.stop())
   const door = new NativeDoor(broker, settings)
-  opened.add(() => door.stop(broken ? 0 : settings.drainTimeoutMs))
-  const client = await door.listen(ports.streams, {
-    host: settings.host,
-    port: settings.clientPort,
-  })
+  opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
+  const client = await breakdown.unlessRefused(
+    door.listen(ports.streams, { host: settings.host, port: settings.clientPort }),
+  )
   clientPort = client.port
-  notReady = broken ? 'the disk failed' : undefined
+  notReady = undefined
   let stopped: Promise<void> | undefined
   return {
     client,

@@ -65,7 +65,10 @@ interface ClusterSettings {
 type ShardsControl = Pick<Shards, 'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf'>
 
 export interface BrokerHooks {
-  /** The disk failed: nothing more is acknowledged. The process should end with EXIT_DISK. Called at most once. */
+  /**
+   * The broker cannot go on: the disk failed and nothing more is acknowledged, or other brokers have refused the data
+   * directory as an older copy (DATA_DIR_MISMATCH). The process should end, see app/exit-codes.ts. Called at most once.
+   */
   onFatal(error: Error): void
   /** The broker takes part in the metadata, before it is up to date and long before it is ready. */
   onMetadata?(part: {

@@ -1,15 +1,20 @@
 // A connection that a peer has dialled. The peer speaks; here it is only greeted, or refused, and its pings are answered.
 //
-//   connected ── hello ──> greeted ── replaced, garbage, silence, closed ──> closed
+//   connected ── hello ──> remembering ── its start is kept ──> greeted ── replaced, garbage, silence, closed ──> closed
+//
+//   a start that is news is kept durably before the peer is greeted: whatever it says from then on, an older copy of it will
+//   not be let in, also after a crash of this broker. The peer waits so long, nobody else does
 //
 //   no hello in time                       closed
 //   hello that is not for us               refused with a reason, closed
+//   its start cannot be kept               closed
 //   bytes that no broker writes            closed, counted; nobody else is disturbed
 //   silent: not even a ping                closed: the peer is gone and nobody has told us
 //   bytes, and a ping is still behind them told, now and then: the link is slow and not dead
 //   pongs are not taken                    closed
 
 import type { NodeId } from '../../model/ids.ts'
+import { newestStart } from '../../model/starts.ts'
 import type { Connection } from '../../ports/streams.ts'
 import { pongFrame } from '../../wire/peer/frame.ts'
 import {
@@ -41,7 +46,7 @@ export class Inbound {
   private readonly shared: Shared
   private readonly owner: InboundOwner
   private readonly frames: Frames
-  private state: 'connected' | 'greeted' | 'refused' | 'closed' = 'connected'
+  private state: 'connected' | 'remembering' | 'greeted' | 'refused' | 'closed' = 'connected'
   private silentTicks = 0
   private lastPing = 0
   /** Since the last pong. */
@@ -64,7 +69,7 @@ export class Inbound {
   }
 
   private get reading(): boolean {
-    return this.state === 'connected' || this.state === 'greeted'
+    return this.state !== 'refused' && this.state !== 'closed'
   }
 
   private onData(chunk: Uint8Array): void {
@@ -82,6 +87,10 @@ export class Inbound {
 
   private onFrame(frame: PeerFrame): void {
     const { from } = this
+    if (this.state === 'remembering') {
+      this.bad(`a ${frame.kind} came before the welcome`)
+      return
+    }
     if (from === undefined) {
       if (frame.kind === 'hello') this.greet(frame.hello)
       else this.bad(`a ${frame.kind} came before a hello`)
@@ -101,20 +110,43 @@ export class Inbound {
 
   private greet(hello: Hello): void {
     const refusal = this.owner.refusalOf(hello)
-    if (refusal === undefined) {
-      this.from = hello.nodeId
-      this.state = 'greeted'
-      this.frames.greeted(hello.nodeId)
-      this.connection.write([welcomeFrame({ version: PEER_VERSION, ...this.shared.identity })])
-      this.owner.greeted(this, hello)
-      return
-    }
+    if (refusal !== undefined) return this.refuse(hello, refusal)
+    this.state = 'remembering'
+    this.shared.remember(hello.nodeId, newestStart(hello.starts)).then(
+      () => this.welcome(hello),
+      (error: unknown) => this.unkept(hello, error),
+    )
+  }
+
+  private welcome(hello: Hello): void {
+    if (this.state !== 'remembering') return
+    // Meanwhile a later start may have said hello.
+    const refusal = this.owner.refusalOf(hello)
+    if (refusal !== undefined) return this.refuse(hello, refusal)
+    this.from = hello.nodeId
+    this.state = 'greeted'
+    this.silentTicks = 0
+    this.frames.greeted(hello.nodeId)
+    this.connection.write([welcomeFrame({ version: PEER_VERSION, ...this.shared.identity })])
+    this.owner.greeted(this, hello)
+  }
+
+  private refuse(hello: Hello, refusal: HelloRefusal): void {
     const { counters, ports } = this.shared
     counters.refusals.add(1)
     ports.log.warn('a broker is refused', { node: hello.nodeId, why: refusal.text })
     this.state = 'refused'
     this.connection.write([refusalFrame(refusal)])
     this.connection.end()
+  }
+
+  private unkept(hello: Hello, error: unknown): void {
+    if (this.state !== 'remembering') return
+    this.shared.ports.log.warn('a broker is not let in: that it was here cannot be kept', {
+      node: hello.nodeId,
+      why: error instanceof Error ? error.message : String(error),
+    })
+    this.close()
   }
 
   private bad(fault: string): void {

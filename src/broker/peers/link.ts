@@ -19,6 +19,7 @@
 
 import { Backoff } from '../../base/backoff.ts'
 import type { NodeId } from '../../model/ids.ts'
+import { newestStart } from '../../model/starts.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Connection } from '../../ports/streams.ts'
 import { messageFrames, PEER_MESSAGE_BYTES_MAX, pingFrame } from '../../wire/peer/frame.ts'
@@ -173,7 +174,9 @@ export class Link {
       else this.silentTicks = 0
     } else if (frame.kind === 'welcome') this.onWelcome(connection, frame.welcome)
     else if (frame.kind === 'refusal') {
-      this.end(`it refuses: ${frame.refusal.text} (${frame.refusal.reason})`)
+      const { reason, text } = frame.refusal
+      this.end(`it refuses: ${text} (${reason})`)
+      if (reason === 'old-boot') this.shared.refusedAsOld(this.to)
     } else this.bad(`a ${frame.kind} came instead of a welcome`)
   }
 
@@ -182,19 +185,24 @@ export class Link {
     if (welcome.nodeId !== this.to || welcome.clusterId !== identity.clusterId) {
       return this.end(`node ${welcome.nodeId} of cluster ${welcome.clusterId} answers there`)
     }
-    if (!this.shared.met(welcome.nodeId, welcome.bootCount)) {
-      return this.end(`its start ${welcome.bootCount} answers, and a later one was met`)
+    const start = newestStart(welcome.starts)
+    if (this.shared.isOld(welcome.nodeId, welcome.starts)) {
+      return this.end(
+        `its start ${start.bootCount} answers, and another was met that is not before it`,
+      )
     }
+    // Nobody need wait: what the peer has to say it says on a link that it dials itself.
+    this.shared.remember(welcome.nodeId, start).catch(() => undefined)
     this.state = 'up'
     this.dial = undefined
     this.timer?.cancel()
-    this.peerBoot = welcome.bootCount
+    this.peerBoot = start.bootCount
     this.upSince = ports.clock.monotonic()
     this.failures = 0
     this.full = false
     this.silentTicks = 0
     this.outbox.open(connection, this.shared.counters.sentBytes)
-    ports.log.info('linked to a broker', { node: this.to, bootCount: welcome.bootCount })
+    ports.log.info('linked to a broker', { node: this.to, bootCount: start.bootCount })
     this.onChange(true)
   }
 
@@ -265,13 +273,18 @@ export class Link {
   /** What waits on the link is still sent; nothing else is, from now on. */
   stop(): void {
     const { connection } = this
-    if (this.state === 'up' && connection !== undefined) {
-      this.outbox.flush()
-      connection.end()
-    } else this.disconnect()
+    if (this.state !== 'up' || connection === undefined) return this.cut()
+    this.outbox.flush()
+    connection.end()
     this.timer?.cancel()
     this.state = 'stopped'
     this.connection = undefined
+  }
+
+  /** Nothing is sent any more, from now on. */
+  cut(): void {
+    this.disconnect()
+    this.state = 'stopped'
   }
 }
 

@@ -11,6 +11,7 @@
 
 import { assert } from '../../base/assert.ts'
 import type { NodeId } from '../../model/ids.ts'
+import { inPast, newestStart, type Starts } from '../../model/starts.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Address, Connection, Listener } from '../../ports/streams.ts'
 import { type Hello, type HelloRefusal, PEER_VERSION } from '../../wire/peer/hello.ts'
@@ -19,8 +20,6 @@ import { Inbound, type InboundOwner } from './inbound.ts'
 import { Link } from './link.ts'
 import { makeCounters, type PeersOptions, type Shared } from './types.ts'
 
-/** Nodes whose last start is remembered; beyond it those that were met longest ago are forgotten. */
-const MET_MAX = 4096
 /** What waits on links when the broker stops gets so long. */
 const STOP_MS = 1000
 
@@ -34,13 +33,14 @@ export class Peers {
   private readonly listeners: LinkListener[] = []
   private readonly inbounds = new Set<Inbound>()
   private readonly inboundOf = new Map<NodeId, Inbound>()
-  private readonly metBoots = new Map<NodeId, number>()
   /** Both kinds, until each has told its end. */
   private readonly open = new Set<Connection>()
   private readonly listening: Listener[] = []
   private watchTimer: Timer | undefined
   private stopping: Promise<void> | undefined
   private emptied: (() => void) | undefined
+  /** As an older copy: it is silent from then on. */
+  private refused = false
 
   constructor(options: PeersOptions) {
     const { ports, identity, settings } = options
@@ -54,7 +54,9 @@ export class Peers {
       counters: makeCounters(ports.metrics),
       opened: (connection) => this.opened(connection),
       closed: (connection) => this.closed(connection),
-      met: (node, bootCount) => this.met(node, bootCount),
+      isOld: (node, starts) => this.isOld(node, starts),
+      remember: (node, start) => options.memory.remember(node, start),
+      refusedAsOld: (by) => this.refusedAsOld(by),
     }
     this.owner = {
       refusalOf: (hello) => this.refusalOf(hello),
@@ -88,7 +90,7 @@ export class Peers {
   send(to: NodeId, messages: readonly PeerMessage[]): boolean {
     assert(to !== this.options.identity.nodeId, 'a broker sends itself nothing')
     if (messages.length === 0) return true
-    if (this.stopping !== undefined) {
+    if (this.stopping !== undefined || this.refused) {
       this.shared.counters.dropped.add(messages.length)
       return false
     }
@@ -152,7 +154,8 @@ export class Peers {
   // Connections from peers.
 
   private accept(connection: Connection): void {
-    if (this.stopping !== undefined || this.inbounds.size >= this.options.settings.connectionsMax) {
+    const { connectionsMax } = this.options.settings
+    if (this.stopping !== undefined || this.refused || this.inbounds.size >= connectionsMax) {
       connection.handle({ onData: () => {}, onClose: () => {} })
       connection.destroy()
       return
@@ -160,11 +163,11 @@ export class Peers {
     this.inbounds.add(new Inbound(connection, this.shared, this.owner))
   }
 
-  private greeted(inbound: Inbound, { nodeId, bootCount }: Hello): void {
+  private greeted(inbound: Inbound, { nodeId, starts }: Hello): void {
     // What still comes on the older one would mix with what comes on this one.
     this.inboundOf.get(nodeId)?.close()
     this.inboundOf.set(nodeId, inbound)
-    this.links.get(nodeId)?.heardFrom(bootCount)
+    this.links.get(nodeId)?.heardFrom(newestStart(starts).bootCount)
   }
 
   private refusalOf(hello: Hello): HelloRefusal | undefined {
@@ -182,26 +185,26 @@ export class Peers {
     if (hello.to !== nodeId) {
       return { reason: 'wrong-node', text: `node ${hello.to} is meant, this is ${nodeId}` }
     }
-    if (!this.met(hello.nodeId, hello.bootCount)) {
-      return { reason: 'old-boot', text: `after its start ${hello.bootCount} came a later one` }
+    if (this.isOld(hello.nodeId, hello.starts)) {
+      const { bootCount } = newestStart(hello.starts)
+      const text = `after its start ${bootCount}, or instead of it, another was met: it is an older copy`
+      return { reason: 'old-boot', text }
     }
     return undefined
   }
 
-  /** Two processes may run with one identity when a machine was copied or came back: only the later start counts. */
-  private met(node: NodeId, bootCount: number): boolean {
-    const { metBoots } = this
-    const last = metBoots.get(node)
-    if (last !== undefined && bootCount < last) return false
-    metBoots.delete(node)
-    metBoots.set(node, bootCount)
-    if (metBoots.size > MET_MAX) {
-      for (const longestAgo of metBoots.keys()) {
-        metBoots.delete(longestAgo)
-        break
-      }
-    }
-    return true
+  /** A machine may have been copied, or its disk restored: what has forgotten a start has forgotten what was promised in it. */
+  private isOld(node: NodeId, starts: Starts): boolean {
+    const met = this.options.memory.met(node)
+    return met !== undefined && !inPast(met, starts)
+  }
+
+  private refusedAsOld(by: NodeId): void {
+    if (this.stopping !== undefined || this.refused) return
+    this.refused = true
+    for (const link of this.links.values()) link.cut()
+    for (const inbound of this.inbounds) inbound.close()
+    this.options.onRefusedAsOld(by)
   }
 
   private gone(inbound: Inbound): void {

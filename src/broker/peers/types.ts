@@ -1,6 +1,7 @@
 // What links between brokers are made with, and what they count.
 
 import type { NodeId } from '../../model/ids.ts'
+import type { Start, StartMemory, Starts } from '../../model/starts.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Counter, Metrics } from '../../ports/metrics.ts'
@@ -30,6 +31,12 @@ export interface PeersOptions {
   /** Messages of one frame, in order. What it throws is thrown on: it has no other way to be told. */
   receive(from: NodeId, messages: readonly PeerMessage[]): void
   readonly settings: PeersSettings
+  readonly memory: StartMemory
+  /**
+   * `by` has met a start of this node that is not in its past: this is an older copy. Called at most once; from here on
+   * nothing is sent or received.
+   */
+  onRefusedAsOld(by: NodeId): void
 }
 
 /** What both kinds of connections need of their owner. */
@@ -41,8 +48,11 @@ export interface Shared {
   /** A connection is open from here on; until `closed` it keeps the watch going. */
   opened(connection: Connection): void
   closed(connection: Connection): void
-  /** False: a later start of the node has been met. */
-  met(node: NodeId, bootCount: number): boolean
+  /** A start of the node was met that is not among these nor before them. */
+  isOld(node: NodeId, starts: Starts): boolean
+  /** Resolves when it would outlive a crash of this broker. */
+  remember(node: NodeId, start: Start): Promise<void>
+  refusedAsOld(by: NodeId): void
 }
 
 export interface Counters {

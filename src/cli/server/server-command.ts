@@ -2,7 +2,7 @@
 // a JSON object per line otherwise. Exit codes are those of app/exit-codes.ts.
 
 import type { Command } from 'commander'
-import { EXIT_DISK, EXIT_INTERNAL, EXIT_OK, startFailure } from '../../app/exit-codes.ts'
+import { EXIT_INTERNAL, EXIT_OK, fatalCode, startFailure } from '../../app/exit-codes.ts'
 import { startLog } from '../../app/log.ts'
 import { type LocalServerOptions, startLocalServer } from '../../app/server.ts'
 import { packageVersion } from '../../app/version.ts'
@@ -34,11 +34,11 @@ async function serve(
   const { config, warnings } = configFromFlags(options, env)
   const log = startLog(config.logLevel)
   for (const warning of warnings) log.warn(warning)
-  let failed = (): void => {}
+  let failed = (_error: Error): void => {}
   const ended = new Promise<number>((resolve) => {
     process.once('SIGTERM', () => resolve(EXIT_OK))
     process.once('SIGINT', () => resolve(EXIT_OK))
-    failed = () => resolve(EXIT_DISK)
+    failed = (error) => resolve(fatalCode(error))
   })
   try {
     const broker = await startLocalServer({
@@ -46,7 +46,7 @@ async function serve(
       version: packageVersion(),
       log,
       processMetrics: true,
-      hooks: { onFatal: () => failed(), ...(onMetadata !== undefined && { onMetadata }) },
+      hooks: { onFatal: failed, ...(onMetadata !== undefined && { onMetadata }) },
       ...special,
     })
     const { client, http } = broker
@@ -59,7 +59,7 @@ async function serve(
       clusterId: broker.clusterId,
     })
     const code = await ended
-    if (code === EXIT_DISK) return code
+    if (code !== EXIT_OK) return code
     log.info('the broker is stopping')
     await broker.stop()
     log.info('the broker has stopped')

@@ -23,18 +23,33 @@
 // Good is: journalBoots <= journal <= starting, walBoots <= wal <= starting. A restored part is below its boots; a restored
 // node.json has a `starting` below the others. What was never confirmed has sent nothing, so that nothing is lost by coming
 // back to it. In the first start of a directory boots are 0: only then may a part be missing.
+//
+// A whole directory that was restored agrees with itself, and only others can know that it is an older copy. So each start
+// also draws an id, written with `starting`, and here is kept what starts of others were met (model/starts.ts); and, once one
+// of them has said that this directory is an older copy of one that went on, that no start may act under its id any more.
 
 import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import {
+  newestStart,
+  START_ID_BYTES,
+  type Start,
+  type StartMemory,
+  type Starts,
+  withStart,
+} from '../../model/starts.ts'
 import { type Disk, DiskError, type DiskLock } from '../../ports/disk.ts'
 import type { Random } from '../../ports/random.ts'
 import { readLogIdentity } from '../wal/recover.ts'
 import type { LogIdentity } from '../wal/types.ts'
 import { NODE_FILE, type NodeRecord, readNodeFile, writeNodeFile } from './node-file.ts'
+import { RecordWriter } from './record-writer.ts'
 
 const LOCK_FILE = 'lock'
 const ID_BYTES = 16
+/** Nodes of which a start is remembered; beyond it those that were met longest ago are forgotten. */
+const MET_MAX = 4096
 
 interface ExistingOptions {
   readonly disk: Disk
@@ -54,7 +69,7 @@ export interface DataDirOptions extends ExistingOptions {
   }
 }
 
-export interface DataDir {
+export interface DataDir extends StartMemory {
   readonly nodeId: NodeId
   readonly clusterId: ClusterId
   /** It founded its cluster. */
@@ -63,14 +78,31 @@ export interface DataDir {
   readonly metadataShards: number
   /** Of this start. */
   readonly bootCount: number
+  /** This one, and those before it. */
+  readonly starts: Starts
   /** Nothing was here before this start. */
   readonly fresh: boolean
   /** What journal and WAL write into their files. */
   readonly identity: LogIdentity
   /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
   confirm(part: 'journal' | 'wal'): Promise<void>
+  /** No later start acts under this node's id: `by` has met a later one than this directory knows. */
+  refuse(by: NodeId): Promise<void>
   /** Lets another process in. */
   close(): Promise<void>
+}
+
+/** What a directory that was refused is told, now and at each later start. */
+export function refusedAsOld(node: NodeId, by: NodeId): EastGuardError {
+  return new EastGuardError(
+    'DATA_DIR_MISMATCH',
+    `this data directory is an older copy of node ${node}: broker ${by} has met a start of the node that is not in it. ` +
+      'It may have forgotten what the node has promised to others, and does not act under its id',
+    {
+      detail: { node, by },
+      hint: 'give the broker an empty data directory: it joins the cluster as a new node',
+    },
+  )
 }
 
 /**
@@ -94,7 +126,7 @@ export async function lockDataDir(options: ExistingOptions): Promise<LockedDataD
   await readExisting(disk)
   const lock = await takeLock(disk)
   try {
-    await checkParts(options, await readExisting(disk), true)
+    await checkRecord(options, await readExisting(disk), true)
   } catch (error) {
     await lock.release()
     throw explained(error)
@@ -123,15 +155,19 @@ async function openLocked(
   try {
     const found = await readNodeFile(disk)
     const record = found ?? create()
-    await checkParts(options, record, found !== undefined)
+    await checkRecord(options, record, found !== undefined)
     const { displayName } = options
     const bootCount = record.starting + 1
-    const starting: NodeRecord = { ...record, displayName, starting: bootCount }
+    const starts = withStart(record.starts, {
+      bootCount,
+      id: toHex(options.random.bytes(START_ID_BYTES)),
+    })
+    const starting: NodeRecord = { ...record, displayName, starting: bootCount, starts }
     await disk.makeDir(options.journalDir)
     await disk.makeDir(options.walDir)
     // Makes the two directories durable as well.
     await writeNodeFile(disk, starting)
-    return opened(disk, lock, starting, found === undefined)
+    return opened(disk, lock, starting, starts, found === undefined)
   } catch (error) {
     await lock.release()
     throw explained(error)
@@ -172,14 +208,18 @@ function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord
     journalBoots: 0,
     walBoots: 0,
     starting: 0,
+    starts: [],
+    met: new Map(),
+    refusedBy: undefined,
   }
 }
 
-async function checkParts(
+async function checkRecord(
   options: ExistingOptions,
   record: NodeRecord,
   exists: boolean,
 ): Promise<void> {
+  if (record.refusedBy !== undefined) throw refusedAsOld(record.nodeId, record.refusedBy)
   const parts = [
     [options.journalDir, record.journalBoots],
     [options.walDir, record.walBoots],
@@ -222,21 +262,49 @@ function mismatch(dir: string, fault: string): EastGuardError {
   return new EastGuardError('DATA_DIR_MISMATCH', `${dir}/ ${fault}`, { detail: { part: dir } })
 }
 
-function opened(disk: Disk, lock: DiskLock, begun: NodeRecord, fresh: boolean): DataDir {
-  const bootCount = begun.starting
-  let record = begun
+function opened(
+  disk: Disk,
+  lock: DiskLock,
+  record: NodeRecord,
+  starts: Starts,
+  fresh: boolean,
+): DataDir {
+  const { bootCount } = newestStart(starts)
+  const writer = new RecordWriter(disk, record)
+  const met = new Map(record.met)
   return {
     nodeId: record.nodeId,
     clusterId: record.clusterId,
     founder: record.founder,
     metadataShards: record.metadataShards,
     bootCount,
+    starts,
     fresh,
     identity: { nodeIdBytes: fromHex(record.nodeId), bootCount },
-    confirm: (part) => {
-      record = { ...record, [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }
-      return writeNodeFile(disk, record)
+    confirm: (part) =>
+      writer.change({ [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }),
+    met: (node) => met.get(node),
+    remember: (node, start) =>
+      keep(met, node, start) ? writer.change({ met: new Map(met) }) : writer.flush(),
+    refuse: (by) => writer.change({ refusedBy: by }),
+    close: async () => {
+      await writer.idle()
+      await lock.release()
     },
-    close: () => lock.release(),
   }
+}
+
+/** True: it was news. Whoever was met last stands last. */
+function keep(met: Map<NodeId, Start>, node: NodeId, start: Start): boolean {
+  const known = met.get(node)
+  const isNews = known === undefined || start.bootCount > known.bootCount
+  met.delete(node)
+  met.set(node, isNews ? start : known)
+  if (met.size > MET_MAX) {
+    for (const longestAgo of met.keys()) {
+      met.delete(longestAgo)
+      break
+    }
+  }
+  return isNews
 }

@@ -1,21 +1,25 @@
 // node.json: who this data directory is. Text, so that people can read it; a checksum, so that nobody's slip of the pen
 // becomes an identity.
 //
-//   { "format": 2, "clusterId": "...", "nodeId": "...", "displayName": "...", "founder": true, "metadataShards": 256,
-//     "journalBoots": 6, "walBoots": 6, "starting": 7, "checksum": "1f2e3d4c" }
+//   { "format": 3, "clusterId": "...", "nodeId": "...", "displayName": "...", "founder": true, "metadataShards": 256,
+//     "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
+//     "met": ["<node id> 12:77c1...", ...], "refusedBy": "<node id>", "checksum": "1f2e3d4c" }
 //
 // `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
-// begun to (data-dir.ts says why there are three).
+// begun to (data-dir.ts says why there are three). `starts` are this directory's last ones, `met` the newest of each other
+// node that was met, longest ago first (model/starts.ts says what for); `refusedBy` is there when a broker has met a later
+// start of this node than this directory knows.
 
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import type { Start, Starts } from '../../model/starts.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readIfThere, replaceFile } from '../checked-file.ts'
 
 export const NODE_FILE = 'node.json'
-const FORMAT = 2
+const FORMAT = 3
 
 export interface NodeRecord {
   readonly clusterId: ClusterId
@@ -28,6 +32,17 @@ export interface NodeRecord {
   readonly journalBoots: number
   readonly walBoots: number
   readonly starting: number
+  /** Empty before the first. */
+  readonly starts: Starts | readonly []
+  readonly met: ReadonlyMap<NodeId, Start>
+  /** Undefined while nobody has refused it as an older copy. */
+  readonly refusedBy: NodeId | undefined
+}
+
+/** A record as JSON has it. */
+interface Written extends Omit<NodeRecord, 'starts' | 'met'> {
+  readonly starts: readonly string[]
+  readonly met: readonly string[]
 }
 
 /** Undefined when there is none. Throws DATA_DIR_NEWER or DATA_DIR_UNUSABLE. */
@@ -42,7 +57,12 @@ export function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
 }
 
 function encode(record: NodeRecord): Uint8Array {
-  const content = { format: FORMAT, ...record }
+  const written: Written = {
+    ...record,
+    starts: record.starts.map(startText),
+    met: Array.from(record.met, ([node, start]) => `${node} ${startText(start)}`),
+  }
+  const content = { format: FORMAT, ...written }
   return utf8(`${JSON.stringify({ ...content, checksum: checksumOf(content) }, undefined, 2)}\n`)
 }
 
@@ -69,7 +89,7 @@ function decode(bytes: Uint8Array): NodeRecord {
     throw unusable('its checksum does not match')
   }
   // The checksum says that we wrote it, so its fields have the types that we gave them.
-  const record = content as unknown as NodeRecord
+  const record = content as unknown as Written
   return {
     clusterId: clusterId(record.clusterId),
     nodeId: nodeId(record.nodeId),
@@ -79,7 +99,24 @@ function decode(bytes: Uint8Array): NodeRecord {
     journalBoots: record.journalBoots,
     walBoots: record.walBoots,
     starting: record.starting,
+    starts: record.starts.map(startOf) as unknown as Starts,
+    met: new Map(record.met.map(metOf)),
+    refusedBy: record.refusedBy === undefined ? undefined : nodeId(record.refusedBy),
   }
+}
+
+function startText({ bootCount, id }: Start): string {
+  return `${bootCount}:${id}`
+}
+
+function startOf(text: string): Start {
+  const [bootCount = '', id = ''] = text.split(':')
+  return { bootCount: Number(bootCount), id }
+}
+
+function metOf(text: string): readonly [NodeId, Start] {
+  const [node = '', start = ''] = text.split(' ')
+  return [nodeId(node), startOf(start)]
 }
 
 function checksumOf(content: Readonly<Record<string, unknown>>): string {

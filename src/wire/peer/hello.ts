@@ -1,15 +1,20 @@
 // Who stands at the two ends of a link. The dialer says who it is and whom it means to reach; the acceptor says who it is,
 // or why it will not have the link.
 //
-//   hello     u32 magic │ u16 version │ 16B cluster id │ 16B node id │ u64 boot count │ 16B node id of whom it means
-//   welcome   u32 magic │ u16 version │ 16B cluster id │ 16B node id │ u64 boot count
+//   hello     u32 magic │ u16 version │ 16B cluster id │ 16B node id │ starts │ 16B node id of whom it means
+//   welcome   u32 magic │ u16 version │ 16B cluster id │ 16B node id │ starts
 //   refusal   u8 reason │ text for people
+//
+//   starts    u8 count (1 to 32) │ per start: u64 boot count │ 8B start id;  the last ones of the node, newest last
 //
 // Magic and version never move; a later version may append fields, and a reader passes over what follows those it knows.
 
+import { assert } from '../../base/assert.ts'
+import { fromHex, toHex } from '../../base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 import { readClusterId, readNodeId, writeId } from '../../model/id-bytes.ts'
 import type { ClusterId, NodeId } from '../../model/ids.ts'
+import { START_ID_BYTES, STARTS_MAX, type Start, type Starts } from '../../model/starts.ts'
 import { readChoice, writeChoice } from './fields.ts'
 import { FRAME, frameOf } from './frame.ts'
 
@@ -22,8 +27,8 @@ export const PEER_HELLO_BYTES_MAX = 1024
 export interface Identity {
   readonly clusterId: ClusterId
   readonly nodeId: NodeId
-  /** Grows with every start of the node. */
-  readonly bootCount: number
+  /** Its last ones; the newest is that which speaks. */
+  readonly starts: Starts
 }
 
 export interface Hello extends Identity {
@@ -44,7 +49,7 @@ export const REFUSAL_REASONS = [
   'wrong-node',
   /** The dialer has the acceptor's own node id. */
   'own-node',
-  /** A later start of the same node was here already. */
+  /** A start of the same node was here that is not in the dialer's past. */
   'old-boot',
 ] as const
 type RefusalReason = (typeof REFUSAL_REASONS)[number]
@@ -91,7 +96,7 @@ function writeIdentity(w: ByteWriter, version: number, identity: Identity): void
   w.u32(MAGIC).u16(version)
   writeId(w, identity.clusterId)
   writeId(w, identity.nodeId)
-  w.i64(identity.bootCount)
+  writeStarts(w, identity.starts)
 }
 function readIdentity(r: ByteReader): Welcome {
   const magic = r.u32()
@@ -100,6 +105,29 @@ function readIdentity(r: ByteReader): Welcome {
     version: r.u16(),
     clusterId: readClusterId(r),
     nodeId: readNodeId(r),
-    bootCount: r.u53(),
+    starts: readStarts(r),
   }
+}
+
+function writeStarts(w: ByteWriter, starts: Starts): void {
+  assert(starts.length <= STARTS_MAX, `at most ${STARTS_MAX} starts are told`)
+  w.u8(starts.length)
+  for (const { bootCount, id } of starts) w.i64(bootCount).raw(fromHex(id))
+}
+function readStarts(r: ByteReader): Starts {
+  const count = r.u8()
+  if (count === 0 || count > STARTS_MAX) throw new Truncated(`${count} starts are told`)
+  const first = readStart(r, 0)
+  const later: Start[] = []
+  let last = first
+  while (later.length < count - 1) {
+    last = readStart(r, last.bootCount)
+    later.push(last)
+  }
+  return [first, ...later]
+}
+function readStart(r: ByteReader, after: number): Start {
+  const bootCount = r.u53()
+  if (bootCount <= after) throw new Truncated(`start ${bootCount} is told behind start ${after}`)
+  return { bootCount, id: toHex(r.raw(START_ID_BYTES)) }
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { Peers } from '../../../src/broker/peers/peers.ts'
 import { PEERS_SETTINGS, type PeersSettings } from '../../../src/broker/peers/settings.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
+import { STARTS_MAX, type Start, type StartMemory, type Starts } from '../../../src/model/starts.ts'
 import type { Address, Streams } from '../../../src/ports/streams.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
 import { simWorld, type World } from '../../../src/sim/world.ts'
@@ -15,6 +16,41 @@ const PORT = 2923
 export function idOf(name: string): NodeId {
   const letter = name.codePointAt(0)?.toString(16) ?? ''
   return nodeId(letter.repeat(16))
+}
+
+/** The last starts of a directory that has come to `bootCount`; those before `from` are the directory's that it was copied from. */
+export function startsTo(bootCount: number, from: number = 1, copy: number = 0): Starts {
+  const all = Array.from({ length: bootCount }, (_, i) =>
+    startNumber(i + 1, i + 1 < from ? 0 : copy),
+  )
+  const [first, ...later] = all.slice(-STARTS_MAX)
+  assert.ok(first !== undefined)
+  return [first, ...later]
+}
+
+export function startNumber(bootCount: number, copy: number = 0): Start {
+  const id = `${copy.toString(16).padStart(8, '0')}${bootCount.toString(16).padStart(8, '0')}`
+  return { bootCount, id }
+}
+
+/** Remembers as a data directory does, with what it takes for a disk. */
+export class Memory implements StartMemory {
+  readonly starts: Map<NodeId, Start> = new Map()
+  /** What was news. */
+  readonly kept: Start[] = []
+  keep: () => Promise<void> = () => Promise.resolve()
+
+  met(node: NodeId): Start | undefined {
+    return this.starts.get(node)
+  }
+
+  remember(node: NodeId, start: Start): Promise<void> {
+    const known = this.starts.get(node)
+    if (known !== undefined && known.bootCount >= start.bootCount) return Promise.resolve()
+    this.starts.set(node, start)
+    this.kept.push(start)
+    return this.keep()
+  }
 }
 
 /** A message that is recognized by its number. */
@@ -34,6 +70,10 @@ interface Received {
 
 interface NodeOptions {
   readonly bootCount?: number
+  /** Of a directory that did not come there by itself. */
+  readonly starts?: Starts
+  /** Default: a new one. */
+  readonly memory?: Memory
   readonly clusterId?: ClusterId
   readonly nodeId?: NodeId
   readonly settings?: Partial<PeersSettings>
@@ -45,6 +85,9 @@ export class Node {
   readonly id: NodeId
   readonly process: SimProcess
   readonly peers: Peers
+  readonly memory: Memory
+  /** Who has refused it as an older copy. */
+  readonly refusedBy: NodeId[] = []
   readonly received: Received[] = []
   /** What came in one call. */
   readonly together: number[] = []
@@ -56,6 +99,7 @@ export class Node {
   constructor(world: World, name: string, options: NodeOptions) {
     this.name = name
     this.id = options.nodeId ?? idOf(name)
+    this.memory = options.memory ?? new Memory()
     this.process = world.process(name)
     const { ports } = this.process
     this.peers = new Peers({
@@ -63,11 +107,13 @@ export class Node {
       identity: {
         clusterId: options.clusterId ?? CLUSTER,
         nodeId: this.id,
-        bootCount: options.bootCount ?? 1,
+        starts: options.starts ?? startsTo(options.bootCount ?? 1),
       },
       directory: { addressOf: (node) => this.addresses.get(node) },
       receive: (from, messages) => this.receive(from, messages),
       settings: { ...PEERS_SETTINGS, ...options.settings },
+      memory: this.memory,
+      onRefusedAsOld: (by) => this.refusedBy.push(by),
     })
     this.peers.onLink((node, up) => {
       this.events.push(`${nameOf(node)} ${up ? 'up' : 'down'}`)

@@ -12,7 +12,7 @@ import type { Address } from '../../../src/ports/streams.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
-import { CLUSTER, idOf, numbered } from './support.ts'
+import { CLUSTER, idOf, Memory, numbered, startsTo } from './support.ts'
 
 function peersOf(
   name: string,
@@ -27,10 +27,12 @@ function peersOf(
       log: simLog(),
       metrics: simMetrics(),
     },
-    identity: { clusterId: CLUSTER, nodeId: idOf(name), bootCount: 1 },
+    identity: { clusterId: CLUSTER, nodeId: idOf(name), starts: startsTo(1) },
     directory: { addressOf: (node) => addresses.get(node) },
     receive: (_from, messages) => receive(messages),
     settings: PEERS_SETTINGS,
+    memory: new Memory(),
+    onRefusedAsOld: (by) => assert.fail(by),
   })
 }
 

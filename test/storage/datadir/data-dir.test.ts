@@ -3,10 +3,18 @@ import { test } from 'node:test'
 import { fromUtf8, utf8 } from '../../../src/base/bytes.ts'
 import { EastGuardError, type ErrorCode } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
+import { type NodeId, nodeId } from '../../../src/model/ids.ts'
+import {
+  inPast,
+  newestStart,
+  STARTS_MAX,
+  type Start,
+  type Starts,
+} from '../../../src/model/starts.ts'
 import { type Disk, DiskError } from '../../../src/ports/disk.ts'
 import { type Crash, simDisk } from '../../../src/sim/ports/disk.ts'
 import { readWhole } from '../../../src/storage/checked-file.ts'
-import { type DataDir, openDataDir } from '../../../src/storage/datadir/data-dir.ts'
+import { type DataDir, lockDataDir, openDataDir } from '../../../src/storage/datadir/data-dir.ts'
 import { beginRecordLog } from '../../../src/storage/wal/record-log.ts'
 import { recoverLog } from '../../../src/storage/wal/recover.ts'
 import { keptLog, manualClock, seededRandom } from '../support/ports.ts'
@@ -154,10 +162,10 @@ test('a newer format and a damaged node.json are told apart', async () => {
     await file.write([utf8(content)], 0)
     await file.close()
   }
-  await write(text.replace('"format": 2', '"format": 3'))
-  await refuses(open(disk), 'DATA_DIR_NEWER', /format 3/)
-  await write(text.replace('"format": 2', '"format": 1'))
-  await refuses(open(disk), 'DATA_DIR_UNUSABLE', /format 1/)
+  await write(text.replace('"format": 3', '"format": 4'))
+  await refuses(open(disk), 'DATA_DIR_NEWER', /format 4/)
+  await write(text.replace('"format": 3', '"format": 2'))
+  await refuses(open(disk), 'DATA_DIR_UNUSABLE', /format 2/)
   await write(text.replace('east-1', 'east-2'))
   await refuses(open(disk), 'DATA_DIR_UNUSABLE', /checksum/)
   await write(text.slice(0, 20))
@@ -211,5 +219,189 @@ test('the same crash at each operation of one start in turn leaves a directory t
     if (ended !== undefined) return
     const dir = await start(sim.mount())
     assert.ok(dir.bootCount >= 2)
+  }
+})
+
+const peer = (number: number): NodeId => nodeId(number.toString(16).padStart(32, '0'))
+const startOf = (bootCount: number, id: number = bootCount): Start => ({
+  bootCount,
+  id: id.toString(16).padStart(16, '0'),
+})
+
+test('each start has an id of its own, and the last ones are kept', async () => {
+  const disk = simDisk().mount()
+  const ids: string[] = []
+  for (let boot = 1; boot <= STARTS_MAX + 3; boot++) {
+    const dir = await start(disk)
+    const newest = newestStart(dir.starts)
+    assert.equal(newest.bootCount, boot)
+    assert.match(newest.id, /^[0-9a-f]{16}$/)
+    ids.push(newest.id)
+    assert.deepEqual(
+      dir.starts.map(({ id }) => id),
+      ids.slice(-STARTS_MAX),
+    )
+    assert.deepEqual(
+      dir.starts.map(({ bootCount }) => bootCount),
+      Array.from({ length: dir.starts.length }, (_, i) => boot - dir.starts.length + 1 + i),
+    )
+    await dir.close()
+  }
+  assert.equal(new Set(ids).size, ids.length)
+})
+
+test('the newest start of each node that was met is remembered over restarts', async () => {
+  const disk = simDisk().mount()
+  const first = await start(disk)
+  assert.equal(first.met(peer(1)), undefined)
+  await first.remember(peer(1), startOf(5))
+  await first.remember(peer(2), startOf(9))
+  await first.remember(peer(1), startOf(7))
+  await first.remember(peer(1), startOf(6))
+  assert.deepEqual(first.met(peer(1)), startOf(7))
+  await first.close()
+  const second = await start(disk)
+  assert.deepEqual(second.met(peer(1)), startOf(7))
+  assert.deepEqual(second.met(peer(2)), startOf(9))
+  assert.equal(second.met(peer(3)), undefined)
+  await second.close()
+})
+
+test('only news is written, and what came while a write was under way goes with the next', async () => {
+  const sim = simDisk({ trace: true })
+  const dir = await start(sim.mount())
+  const writes = (): number => sim.trace.filter(({ kind }) => kind === 'rename').length
+  sim.forgetTrace()
+  await Promise.all(Array.from({ length: 50 }, (_, i) => dir.remember(peer(i), startOf(1))))
+  assert.ok(writes() <= 2, `${writes()} writes`)
+  sim.forgetTrace()
+  await Promise.all(Array.from({ length: 50 }, (_, i) => dir.remember(peer(i), startOf(1))))
+  assert.equal(writes(), 0)
+})
+
+test('writes of node.json that are asked for at once do not overtake one another', async () => {
+  for (let round = 1; round <= 30; round++) {
+    const sim = simDisk({ seed: round })
+    const dir = await start(sim.mount())
+    const chance = prng(round)
+    const asked: Promise<void>[] = []
+    for (let i = 1; i <= 20; i++) {
+      asked.push(i === 10 ? dir.confirm('wal') : dir.remember(peer(chance.below(5)), startOf(i)))
+      for (let turns = chance.below(8); turns > 0; turns--) await Promise.resolve()
+    }
+    const closed = dir.close()
+    await Promise.all(asked)
+    await closed
+    const again = await start(sim.mount())
+    for (let i = 0; i < 5; i++) assert.deepEqual(again.met(peer(i)), dir.met(peer(i)))
+  }
+})
+
+test('those that were met longest ago are forgotten when there are too many', async () => {
+  const disk = simDisk().mount()
+  const dir = await start(disk)
+  const all = Array.from({ length: 4097 }, (_, i) => peer(i))
+  const early = all.slice(0, 4095).map((node) => dir.remember(node, startOf(1)))
+  // Met again, though it is no news.
+  early.push(dir.remember(peer(0), startOf(1)))
+  await Promise.all([...early, ...all.slice(4095).map((node) => dir.remember(node, startOf(1)))])
+  await dir.close()
+  const again = await start(disk)
+  assert.deepEqual(again.met(peer(0)), startOf(1))
+  assert.equal(again.met(peer(1)), undefined)
+  assert.deepEqual(again.met(peer(2)), startOf(1))
+  await again.close()
+})
+
+test('a start that could not be kept is not taken for kept when it is met again', async () => {
+  const sim = simDisk()
+  const dir = await start(sim.mount())
+  sim.fail({ operation: 'sync', path: 'node.json', fault: 'full' })
+  await assert.rejects(dir.remember(peer(1), startOf(5)), DiskError)
+  await dir.remember(peer(1), startOf(5))
+  sim.crash({ keepUnsynced: false })
+  const again = await start(sim.mount())
+  assert.deepEqual(again.met(peer(1)), startOf(5))
+})
+
+test('a directory that was refused as an older copy does not start again, and says why', async () => {
+  const disk = simDisk().mount()
+  const dir = await start(disk)
+  await dir.refuse(peer(1))
+  await dir.close()
+  const before = fromUtf8(await readWhole(disk, 'node.json'))
+  for (let i = 0; i < 2; i++) {
+    await refuses(open(disk), 'DATA_DIR_MISMATCH', new RegExp(`older copy of node ${dir.nodeId}`))
+  }
+  const looked = lockDataDir({
+    disk,
+    random: seededRandom(seed++),
+    displayName: 'east-1',
+    journalDir: 'journal',
+    walDir: 'wal',
+  })
+  await refuses(looked, 'DATA_DIR_MISMATCH', /older copy/)
+  assert.equal(fromUtf8(await readWhole(disk, 'node.json')), before)
+})
+
+test('a crash at each operation of a start and of what it remembers loses nothing that was kept, and bricks nothing', async () => {
+  for (let operation = 1; ; operation++) {
+    const sim = simDisk({ seed: operation })
+    const first = await start(sim.mount())
+    await first.remember(peer(1), startOf(3))
+    const before = first.starts
+    sim.crash({ keepUnsynced: 'some' })
+    const kept = new Map([[peer(1), startOf(3)]])
+    let told: Starts | undefined
+    const at = sim.operations + operation
+    const ended = await untilCrash(sim, at, { keepUnsynced: 'some' }, async () => {
+      const dir = await start(sim.mount())
+      told = dir.starts
+      const remember = async (node: NodeId, one: Start): Promise<void> => {
+        await dir.remember(node, one)
+        kept.set(node, one)
+      }
+      await remember(peer(2), startOf(1))
+      await Promise.all([remember(peer(1), startOf(4)), remember(peer(3), startOf(8))])
+      return dir
+    })
+    if (ended === undefined) {
+      const dir = await start(sim.mount())
+      for (const [node, one] of kept) {
+        const met = dir.met(node)
+        assert.ok(met !== undefined && met.bootCount >= one.bootCount, `operation ${operation}`)
+      }
+      // What a peer can have met is in the past.
+      for (const one of [...before, ...(told ?? [])]) assert.ok(inPast(one, dir.starts))
+      continue
+    }
+    sim.crash({ keepUnsynced: 'some' })
+    const dir = await start(sim.mount())
+    assert.deepEqual(
+      [1, 2, 3].map((one) => dir.met(peer(one))?.bootCount),
+      [4, 1, 8],
+    )
+    return
+  }
+})
+
+test('a crash at each operation of being refused leaves a directory that starts, or one that says that it was', async () => {
+  for (let operation = 1; ; operation++) {
+    const sim = simDisk({ seed: operation })
+    await (await start(sim.mount())).close()
+    const dir = await start(sim.mount())
+    const at = sim.operations + operation
+    const crash = { keepUnsynced: 'some' } as const
+    const ended = await untilCrash(sim, at, crash, () => dir.refuse(peer(1)).then(() => true))
+    if (ended === true) {
+      sim.crash(crash)
+      await refuses(open(sim.mount()), 'DATA_DIR_MISMATCH', /older copy/)
+      return
+    }
+    try {
+      assert.equal((await start(sim.mount())).bootCount, 3)
+    } catch (error) {
+      assert.match((error as Error).message, /older copy/)
+    }
   }
 })

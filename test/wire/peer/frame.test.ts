@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { fromHex } from '../../../src/base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../../src/base/cursor.ts'
-import type { ClusterId, NodeId } from '../../../src/model/ids.ts'
+import { type ClusterId, clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
+import { STARTS_MAX, type Starts } from '../../../src/model/starts.ts'
 import {
   FRAME,
   frameOf,
@@ -15,16 +17,18 @@ import {
 } from '../../../src/wire/peer/frame.ts'
 import {
   helloFrame,
+  PEER_HELLO_BYTES_MAX,
   REFUSAL_REASONS,
   readHello,
   readRefusal,
   readWelcome,
   refusalFrame,
+  type Welcome,
   welcomeFrame,
 } from '../../../src/wire/peer/hello.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
 import { plain } from '../native/messages.ts'
-import { FROM, peerMessage, TO, whole } from './arbitraries.ts'
+import { FROM, peerMessage, TO } from './arbitraries.ts'
 
 const LENGTH_BYTES = 4
 
@@ -104,11 +108,24 @@ describe('a frame of messages', () => {
 })
 
 const id = fc.stringMatching(/^[0-9a-f]{32}$/)
+const start = fc.record({
+  bootCount: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+  id: fc.stringMatching(/^[0-9a-f]{16}$/),
+})
+/** As many as are told at most, too. */
+const starts = fc
+  .uniqueArray(start, {
+    selector: ({ bootCount }) => bootCount,
+    minLength: 1,
+    maxLength: STARTS_MAX,
+    size: 'max',
+  })
+  .map((some) => some.sort((a, b) => a.bootCount - b.bootCount) as unknown as Starts)
 const identity = {
   version: fc.nat(0xffff),
   clusterId: id as fc.Arbitrary<ClusterId>,
   nodeId: id as fc.Arbitrary<NodeId>,
-  bootCount: whole,
+  starts,
 }
 const hello = fc.record({ ...identity, to: id as fc.Arbitrary<NodeId> })
 const welcome = fc.record(identity)
@@ -116,6 +133,15 @@ const refusal = fc.record({
   reason: fc.constantFrom(...REFUSAL_REASONS),
   text: fc.string({ maxLength: 50 }),
 })
+
+/** Magic, version, cluster and node. */
+const IDENTITY_BYTES = 4 + 2 + 16 + 16
+const someWelcome: Welcome = {
+  version: 1,
+  clusterId: clusterId('c'.repeat(32)),
+  nodeId: nodeId('d'.repeat(32)),
+  starts: [{ bootCount: 1, id: 'e'.repeat(16) }],
+}
 
 describe('a hello and its answers', () => {
   function same<T>(
@@ -136,6 +162,33 @@ describe('a hello and its answers', () => {
     same(hello, FRAME.HELLO, helloFrame, readHello)
     same(welcome, FRAME.WELCOME, welcomeFrame, readWelcome)
     same(refusal, FRAME.REFUSAL, refusalFrame, readRefusal)
+  })
+
+  it('fit into what is taken before a link is up', () => {
+    const holds = fc.property(hello, (value) => {
+      const { length } = payloadOf(helloFrame(value))
+      assert.ok(length <= PEER_HELLO_BYTES_MAX, `${length} bytes`)
+    })
+    fc.assert(holds)
+  })
+
+  it('are malformed with no starts, with too many, and with some out of order', () => {
+    const hex = 'a'.repeat(16)
+    const wrong: readonly (readonly number[])[] = [
+      [],
+      Array.from({ length: STARTS_MAX + 1 }, (_, i) => i + 1),
+      [0],
+      [3, 3],
+      [3, 2],
+    ]
+    for (const bootCounts of wrong) {
+      const fake = frameOf(FRAME.WELCOME, (w) => {
+        w.raw(openFrame(payloadOf(welcomeFrame(someWelcome))).body.raw(IDENTITY_BYTES))
+        w.u8(bootCounts.length)
+        for (const bootCount of bootCounts) w.i64(bootCount).raw(fromHex(hex))
+      })
+      assert.throws(() => readWelcome(openFrame(payloadOf(fake)).body), Truncated)
+    }
   })
 
   it('are malformed without their magic', () => {
