@@ -135,7 +135,7 @@ export class Shards {
 
   copyOf(shard: number): ShardCopy {
     const copy = this.copies[shard]
-    assert(copy !== undefined, `there is a shard ${shard}`)
+    if (copy === undefined) assert(false, `there is a shard ${shard}`)
     return copy
   }
 

@@ -79,6 +79,8 @@ export class Turns {
     for (const replica of this.marked) {
       if (replica.busy) continue
       this.marked.delete(replica)
+      // After an answer that changes nothing, say: most of what idle shards hear.
+      if (!replica.raft.hasWork) continue
       const effects = replica.raft.take()
       this.say(replica, effects.messages)
       this.host.took(replica, effects)

@@ -16,7 +16,7 @@ import type { ShardLeader } from './types.ts'
 const GROUP = 128
 
 export function writeNumber(w: ByteWriter, value: number): void {
-  assert(Number.isSafeInteger(value) && value >= 0, `${value} is a whole number`)
+  if (!Number.isSafeInteger(value) || value < 0) assert(false, `${value} is a whole number`)
   let unit = 1
   while (value / unit >= GROUP) unit *= GROUP
   for (; unit > 1; unit /= GROUP) w.u8(GROUP | (Math.floor(value / unit) % GROUP))
@@ -47,7 +47,7 @@ export function readOptional<T>(r: ByteReader, read: (r: ByteReader) => T): T | 
 
 export function writeChoice<T>(w: ByteWriter, words: readonly T[], word: T): void {
   const place = words.indexOf(word)
-  assert(place >= 0, `${String(word)} is one of the words`)
+  if (place < 0) assert(false, `${String(word)} is one of the words`)
   w.u8(place)
 }
 export function readChoice<T>(r: ByteReader, words: readonly T[]): T {
