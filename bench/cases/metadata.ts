@@ -66,7 +66,9 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
   const admin = (i: number): Admin => admins[i % admins.length] as Admin
   const where = brokers.length === 1 ? '1 broker' : `${brokers.length} brokers`
   const empty = await atRest(measured)
+  const before = pids.map(processorUse)
   const created = await load(TOPICS, (i) => admin(i).createTopic(nameOf(i), { policy: POLICY }))
+  const used = pids.map(processorUse).map(({ seconds: at }, i) => at - (before[i]?.seconds ?? 0))
   const described = await loadFor(seconds, (i) => admin(i).describeTopic(nameOf(spread(i))))
   await pause(SETTLE_MS)
   const idle = pids.map(processorUse)
@@ -82,6 +84,11 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
     { result: rate(`create ${topics} topics, ${callers}`, 'creates/s', created), changes: true },
     { result: rate(`describe, ${callers}`, 'describes/s', described), changes: false },
     { result: rate(`delete ${topics} topics, ${callers}`, 'deletes/s', deleted), changes: true },
+    figure(
+      `processor for a create, ${where} together`,
+      'ms',
+      (used.reduce((sum, one) => sum + one, 0) / TOPICS) * 1000,
+    ),
     figure(
       `idle with ${topics} topics, ${SHARDS} shards, the busiest of ${where}`,
       '% of a core',
