@@ -29,5 +29,5 @@ export type {
   RecordPlace,
   SendOptions,
 } from './client/api.ts'
-export type { BrokerView, RangeView, SegmentView, TopicView } from './model/metadata.ts'
+export type { BrokerView, NodeRole, RangeView, SegmentView, TopicView } from './model/metadata.ts'
 export type { Acks, Tier, TopicPolicy } from './model/policy.ts'

@@ -64,6 +64,7 @@ export function settingsOf(config: ResolvedConfig): ServerSettings {
     clientPort: config.clientPort,
     httpPort: config.httpPort,
     displayName: config.displayName,
+    hostLabel: config.hostLabel,
     defaultReplicationFactor: config.defaultReplicationFactor,
     retentionCheckMs: config.retentionCheckMs,
     producerIdExpiryMs: config.producerIdExpiryMs,

@@ -7,7 +7,8 @@
 // What runs here follows the applied metadata only, so that a restart arrives at the same state.
 
 import { EastGuardError } from '../base/errors.ts'
-import type { TopicId } from '../model/ids.ts'
+import type { NodeId, TopicId } from '../model/ids.ts'
+import type { NodeRole } from '../model/metadata.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import { describeCluster } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
@@ -196,6 +197,14 @@ export class Broker {
   async describeCluster(): Promise<DescribeClusterResponse> {
     const space = await this.parts.space()
     return describeCluster(this.options, this.parts.metadata.state, space)
+  }
+
+  /** Drains a broker, ends that, or removes it for good. Rejects with UNKNOWN_BROKER or METADATA_CONFLICT. */
+  async setRole(nodeId: NodeId, role: NodeRole): Promise<NodeRole> {
+    const result = await this.parts.metadata.propose({ kind: 'SetNodeRole', nodeId, role })
+    if (result.ok) return result.answer.role
+    const { code, message, detail } = result
+    throw new EastGuardError(code, message, { detail })
   }
 
   /** The store has room again: produces that waited for it go on. */

@@ -1,49 +1,76 @@
+// The cluster as this broker knows it: itself, the brokers it has heard of, and how the metadata is spread over them.
+
 import type { MetadataView } from '../core/metadata/types.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { DiskSpace } from '../ports/disk.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { BrokerOptions } from './options.ts'
 
+type Described = DescribeClusterResponse['brokers'][number]
+type Known = Pick<
+  Described,
+  'nodeId' | 'displayName' | 'host' | 'clientPort' | 'state' | 'hostLabel'
+>
+
 export function describeCluster(
   options: BrokerOptions,
   state: MetadataView,
   space: DiskSpace,
 ): DescribeClusterResponse {
-  const numberOf = (node: NodeId): number => state.nodes.get(node)?.number ?? 0
   let ranges = 0
   let segments = 0
   for (const topic of state.topics.values()) {
     ranges += topic.active.length
     for (const range of topic.ranges) segments += range.segments.length
   }
+  const shards = options.shards()
   return {
     clusterId: options.clusterId,
     topics: state.topics.size,
     ranges,
     segments,
-    brokers: [
-      {
-        nodeId: options.nodeId,
-        nodeNumber: numberOf(options.nodeId),
-        displayName: options.displayName,
-        host: options.advertised.host,
-        clientPort: options.advertised.port(),
-        alive: true,
-        version: options.version,
-        diskTotalBytes: space.totalBytes,
-        diskFreeBytes: space.freeBytes,
-      },
-      ...options.others().map(({ nodeId, displayName, client }) => ({
-        nodeId,
-        nodeNumber: numberOf(nodeId),
-        displayName,
-        host: client.host,
-        clientPort: client.port,
-        alive: true,
-        version: '',
-        diskTotalBytes: 0,
-        diskFreeBytes: 0,
-      })),
-    ],
+    shards: shards.length,
+    shardsLed: shards.filter(({ leader }) => leader !== undefined).length,
+    brokers: describeBrokers(options, state, space),
   }
+}
+
+function describeBrokers(
+  options: BrokerOptions,
+  { nodes }: MetadataView,
+  space: DiskSpace,
+): readonly Described[] {
+  const held = new Map<NodeId, number>()
+  const led = new Map<NodeId, number>()
+  for (const { members, leader } of options.shards()) {
+    for (const node of members) held.set(node, (held.get(node) ?? 0) + 1)
+    if (leader !== undefined) led.set(leader, (led.get(leader) ?? 0) + 1)
+  }
+  const whole = (known: Known): Described => ({
+    ...known,
+    nodeNumber: nodes.get(known.nodeId)?.number ?? 0,
+    role: nodes.get(known.nodeId)?.role ?? 'member',
+    shards: held.get(known.nodeId) ?? 0,
+    leads: led.get(known.nodeId) ?? 0,
+    version: '',
+    diskTotalBytes: 0,
+    diskFreeBytes: 0,
+  })
+  const { nodeId, displayName, hostLabel, advertised, version } = options
+  const { host } = advertised
+  const own = { nodeId, displayName, host, hostLabel, state: 'alive' } as const
+  const brokers = [
+    {
+      ...whole({ ...own, clientPort: advertised.port() }),
+      version,
+      diskTotalBytes: space.totalBytes,
+      diskFreeBytes: space.freeBytes,
+    },
+    ...options
+      .others()
+      .map(({ client, cluster: _, ...known }) =>
+        whole({ ...known, host: client.host, clientPort: client.port }),
+      ),
+  ]
+  return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)
 }

@@ -2,6 +2,7 @@
 
 import type { NodeId } from '../model/ids.ts'
 import type { TopicPolicy } from '../model/policy.ts'
+import type { MemberState } from '../model/swim.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Compute } from '../ports/compute.ts'
 import type { DiskSpace } from '../ports/disk.ts'
@@ -20,10 +21,18 @@ interface BrokerPorts {
   readonly metrics: Metrics
 }
 
+/** Who keeps a part of the metadata, as far as is known. */
+export interface ShardPlace {
+  readonly members: readonly NodeId[]
+  readonly leader: NodeId | undefined
+}
+
 /** Another broker of the cluster. */
 export interface Neighbour {
   readonly nodeId: NodeId
   readonly displayName: string
+  readonly hostLabel: string
+  readonly state: MemberState
   /** Where brokers reach it, and where clients do. */
   readonly cluster: Address
   readonly client: Address
@@ -36,8 +45,11 @@ export interface BrokerOptions {
   readonly version: string
   /** Where clients are told to connect. */
   readonly advertised: { readonly host: string; readonly port: () => number }
+  readonly hostLabel: string
   /** The other brokers of the cluster, as far as they are known. */
   others(): readonly Neighbour[]
+  /** How the metadata is spread over them. */
+  shards(): readonly ShardPlace[]
   /** The policy of a topic whose creator decides nothing but the number of replicas. */
   readonly defaultPolicy: (replicationFactor: number) => TopicPolicy
   readonly defaultReplicationFactor: number

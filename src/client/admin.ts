@@ -2,7 +2,8 @@
 
 import { toHex } from '../base/bytes.ts'
 import { EastGuardError } from '../base/errors.ts'
-import type { TopicView } from '../model/metadata.ts'
+import type { NodeId } from '../model/ids.ts'
+import type { NodeRole, TopicView } from '../model/metadata.ts'
 import { checkTopicName } from '../model/topic-name.ts'
 import { addPartitions } from '../wire/native/add-partitions.ts'
 import { alterTopic } from '../wire/native/alter-topic.ts'
@@ -11,6 +12,7 @@ import { deleteTopic } from '../wire/native/delete-topic.ts'
 import { describeCluster } from '../wire/native/describe-cluster.ts'
 import { DESCRIBE_TOPICS_MAX, describeTopics } from '../wire/native/describe-topics.ts'
 import { LIST_TOPICS_MAX, listTopics } from '../wire/native/list-topics.ts'
+import { setBrokerRole } from '../wire/native/set-broker-role.ts'
 import type {
   Admin,
   CallOptions,
@@ -123,6 +125,12 @@ export class ClusterAdmin implements Admin {
       nodeId: welcome?.nodeId ?? '',
       brokerVersion: welcome?.brokerVersion ?? '',
     }
+  }
+
+  async setBrokerRole(nodeId: NodeId, role: NodeRole, options: CallOptions = {}): Promise<void> {
+    const deadline = this.deadline(options)
+    const what = `making broker ${nodeId} ${role}`
+    await this.cluster.call(what, setBrokerRole, { nodeId, role }, deadline)
   }
 
   async listOffsets(

@@ -3,7 +3,8 @@
 // is an EastGuardError with a stable `code`, or a bug.
 
 import type { Codec } from '../base/codec.ts'
-import type { BrokerView, TopicView } from '../model/metadata.ts'
+import type { NodeId } from '../model/ids.ts'
+import type { BrokerView, NodeRole, TopicView } from '../model/metadata.ts'
 import type { Acks, TopicPolicy } from '../model/policy.ts'
 
 /** Every call that waits takes these. */
@@ -179,6 +180,9 @@ export interface ClusterInfo {
   readonly topics: number
   readonly ranges: number
   readonly segments: number
+  /** Parts of the metadata, and those of them that somebody is known to lead: fewer for a moment when a broker is lost. */
+  readonly shards: number
+  readonly shardsLed: number
 }
 
 export interface Client extends AsyncDisposable {
@@ -245,6 +249,12 @@ export interface Admin {
   /** Names, sorted. */
   listTopics(options?: CallOptions): Promise<readonly string[]>
   describeCluster(options?: CallOptions): Promise<ClusterInfo>
+  /**
+   * 'draining': the broker is given nothing, and what it has goes to others; 'member' ends that. 'removed': likewise, and it
+   * never comes back. Resolves when that is decided; moving takes its time. Rejects with UNKNOWN_BROKER, and with
+   * METADATA_CONFLICT for one that was removed.
+   */
+  setBrokerRole(nodeId: NodeId, role: NodeRole, options?: CallOptions): Promise<void>
   /** Default: all partitions. */
   listOffsets(
     topic: string,

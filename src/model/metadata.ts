@@ -2,6 +2,7 @@
 
 import type { NodeId, TopicId } from './ids.ts'
 import type { TopicPolicy } from './policy.ts'
+import type { MemberState } from './swim.ts'
 
 export interface SegmentView {
   /** Grows along the range's lineage; also the leader epoch that clients see. */
@@ -49,5 +50,11 @@ export interface BrokerView {
   readonly displayName: string
   readonly host: string
   readonly clientPort: number
-  readonly alive: boolean
+  readonly state: MemberState
+  readonly role: NodeRole
+  /** Brokers with the same one are taken to fail together. */
+  readonly hostLabel: string
+  /** Metadata shards that it holds, and leads. */
+  readonly shards: number
+  readonly leads: number
 }

@@ -47,7 +47,8 @@ export interface Life {
   readonly nonce: number
 }
 
-export type MemberState = 'alive' | 'suspect' | 'dead' | 'left'
+export const MEMBER_STATES = ['alive', 'suspect', 'dead', 'left'] as const
+export type MemberState = (typeof MEMBER_STATES)[number]
 
 export interface Member extends Life {
   readonly node: NodeId

@@ -124,6 +124,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       nodeId: dataDir.nodeId,
       clusterId: dataDir.clusterId,
       displayName: settings.displayName,
+      hostLabel: settings.hostLabel,
+      shards: () => metadata.shards.places(),
       version: options.version,
       advertised: { host: settings.advertiseHost, port: () => clientPort },
       defaultPolicy: settings.defaultPolicy,

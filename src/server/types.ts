@@ -40,6 +40,8 @@ export interface ServerSettings
       | 'producerIdExpiryMs'
     > {
   readonly host: string
+  /** Brokers with the same one are taken to fail together. */
+  readonly hostLabel: string
   readonly advertiseHost: string
   readonly clientPort: number
   readonly httpPort: number

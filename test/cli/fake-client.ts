@@ -134,8 +134,11 @@ export class FakeClient implements Client {
         topics: this.topics.size,
         ranges: 0,
         segments: 0,
+        shards: 1,
+        shardsLed: 1,
         bytes: 0,
       }),
+      setBrokerRole: async () => {},
       listOffsets: async (name) => [
         { partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 },
       ],

@@ -24,6 +24,7 @@ const SETTINGS: ServerSettings = {
   clientPort: PORT,
   httpPort: 2924,
   displayName: 'long-lived',
+  hostLabel: HOST,
   defaultReplicationFactor: 1,
   defaultPolicy: () => ({ ...POLICY_DEFAULTS, replicationFactor: 1, minInsyncReplicas: 1 }),
   retentionCheckMs: 60_000,

@@ -70,7 +70,8 @@ export class ClusterBroker {
         if (report.kind !== 'member') this.answered(report)
         else {
           const { nodeId, cluster } = report
-          this.neighbour = { nodeId, displayName: '', cluster, client: this.address }
+          const about = { displayName: '', hostLabel: nodeId, state: 'alive' } as const
+          this.neighbour = { nodeId, ...about, cluster, client: this.address }
           resolve()
         }
       })

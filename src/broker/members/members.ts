@@ -208,8 +208,9 @@ export class Members {
   neighbours(): readonly Neighbour[] {
     const all: Neighbour[] = []
     for (const { member } of this.swim.table.all()) {
-      const { name: displayName, cluster, client } = member.profile
-      if (member.state !== 'left') all.push({ nodeId: member.node, displayName, cluster, client })
+      const { node: nodeId, state } = member
+      const { name: displayName, hostLabel, cluster, client } = member.profile
+      if (state !== 'left') all.push({ nodeId, displayName, hostLabel, state, cluster, client })
     }
     return all
   }

@@ -10,7 +10,7 @@ import { apply, emptyState } from '../../core/metadata/machine.ts'
 import { decodeSnapshot } from '../../core/metadata/snapshot.ts'
 import type { MetadataState, Topic } from '../../core/metadata/types.ts'
 import type { TopicId } from '../../model/ids.ts'
-import type { Entry, ProposalId } from '../../model/raft.ts'
+import type { Entry, Members, ProposalId, Snapshot } from '../../model/raft.ts'
 
 export interface CopyWatcher {
   /** Topics of this shard are other than before, or gone. */
@@ -26,6 +26,8 @@ export class ShardCopy {
   state: MetadataState = emptyState()
   /** The term of the entry at `appliedIndex`. */
   appliedTerm = 0
+  /** Of the group, at `appliedIndex`; undefined until something tells. */
+  members: Members | undefined
   private readonly watcher: CopyWatcher
 
   constructor(shard: number, watcher: CopyWatcher) {
@@ -47,6 +49,7 @@ export class ShardCopy {
   private one({ index, term, payload }: Entry): void {
     this.appliedTerm = term
     if (payload.kind !== 'command') {
+      if (payload.kind === 'members') this.members = payload.members
       this.state.appliedIndex = index
       return
     }
@@ -63,14 +66,15 @@ export class ShardCopy {
     }
   }
 
-  /** The state after `index`, when that is news. Throws DAMAGED. */
-  install(index: number, term: number, data: Uint8Array): void {
+  /** The state after its index, when that is news. Throws DAMAGED. */
+  install({ index, term, members, data }: Snapshot): void {
     if (index <= this.appliedIndex) return
     const before = this.state
     this.state = this.decoded(data)
     // A state that has seen only entries without commands names none of them.
     this.state.appliedIndex = index
     this.appliedTerm = term
+    this.members = members
     const changed = differing(before.topics, this.state.topics)
     if (changed.length > 0) this.watcher.changed(this, changed)
     this.watcher.advanced(this, true)

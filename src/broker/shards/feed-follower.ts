@@ -82,7 +82,7 @@ export class FeedFollower {
   toldSnapshot(from: NodeId, copy: ShardCopy, part: FeedSnapshot): void {
     const feed = this.heard(from, copy.shard)
     if (feed === undefined) return
-    const { index, term, totalBytes, offset, bytes } = part
+    const { index, term, members, totalBytes, offset, bytes } = part
     if (offset === 0) feed.incoming = { index, parts: [], bytes: 0 }
     const { incoming } = feed
     if (incoming?.index !== index || incoming.bytes !== offset) return
@@ -90,7 +90,7 @@ export class FeedFollower {
     incoming.bytes += bytes.length
     if (incoming.bytes < totalBytes) return
     feed.incoming = undefined
-    copy.install(index, term, concatBytes(incoming.parts))
+    copy.install({ index, term, members, data: concatBytes(incoming.parts) })
   }
 
   /** Whoever was asked is no member. */

@@ -14,7 +14,7 @@ export function journaledState(recovered: ReadonlyMap<number, RecoveredShard>): 
   for (const [shard, found] of recovered) {
     const { snapshot, entries } = restoreShard(shard, found)
     const copy = new ShardCopy(shard, NOBODY)
-    if (snapshot !== undefined) copy.install(snapshot.index, snapshot.term, snapshot.data)
+    if (snapshot !== undefined) copy.install(snapshot)
     copy.apply(entries)
     for (const topic of copy.state.topics.values()) putTopic(all, topic)
   }

@@ -80,9 +80,10 @@ export class Memberships {
     const replica = new Replica(shard, this.options.journal, this.raftOptions(), founder, this.now)
     this.replicas.set(shard, replica)
     const { snapshot } = replica.raft.log
-    if (snapshot !== undefined) {
-      this.host.copyOf(shard).install(snapshot.index, snapshot.term, snapshot.data)
-    }
+    const copy = this.host.copyOf(shard)
+    if (snapshot !== undefined) copy.install(snapshot)
+    // Who founds a group is named by no entry.
+    if (replica.raft.members.voters.length > 0) copy.members ??= replica.raft.members
     this.turns.mark(replica)
     return replica
   }
@@ -154,10 +155,7 @@ export class Memberships {
     const { shard, raft } = replica
     const copy = this.host.copyOf(shard)
     const before = copy.appliedIndex
-    if (effects.installed && effects.snapshot !== undefined) {
-      const { index, term, data } = effects.snapshot
-      copy.install(index, term, data)
-    }
+    if (effects.installed && effects.snapshot !== undefined) copy.install(effects.snapshot)
     copy.apply(effects.committed)
     if (copy.appliedIndex > before) {
       this.feedSource.advanced(replica, raft.appliedIndex, this.now)

@@ -166,6 +166,17 @@ export class Shards {
     return this.memberships.view(shard)
   }
 
+  /** Of every shard, who keeps it and who is said to lead. */
+  places(): readonly {
+    readonly members: readonly NodeId[]
+    readonly leader: NodeId | undefined
+  }[] {
+    return this.copies.map(({ shard, members }) => ({
+      members: (this.memberships.view(shard)?.members ?? members)?.voters ?? [],
+      leader: this.leaderOf(shard)?.node,
+    }))
+  }
+
   /**
    * Who is said to lead; nobody whose term is over as far as this broker knows. A member that hears no leader of its own term
    * believes others who do: they may be cut from one another, or it has been removed meanwhile.

@@ -21,6 +21,7 @@ import {
 } from '../../wire/native/list-offsets.ts'
 import { type ListTopicsResponse, listTopics } from '../../wire/native/list-topics.ts'
 import type { Message } from '../../wire/native/message.ts'
+import { setBrokerRole } from '../../wire/native/set-broker-role.ts'
 
 const NO_TOKEN = '0'.repeat(32)
 
@@ -70,6 +71,9 @@ const HANDLERS: ReadonlyMap<number, Handler> = new Map([
   })),
   handler(listTopics, (broker, { after, limit }) => list(broker, after, limit)),
   handler(describeCluster, (broker) => broker.describeCluster()),
+  handler(setBrokerRole, async (broker, { nodeId, role }) => ({
+    role: await broker.setRole(nodeId, role),
+  })),
   handler(listOffsets, async (broker, request) => ({
     partitions: await Promise.all(request.partitions.map((asked) => find(broker, asked))),
   })),
@@ -88,8 +92,10 @@ async function describe(broker: Broker, name: string, brief: boolean): Promise<T
   try {
     return { topic: await broker.topics.findFresh({ name }), brief }
   } catch (error) {
-    const { code, message } = toEastGuardError(error)
-    return { error: code, message, name }
+    const known = toEastGuardError(error)
+    // Nobody knows yet: the whole request may be sent again.
+    if (known.retriable) throw known
+    return { error: known.code, message: known.message, name }
   }
 }
 

@@ -64,6 +64,8 @@ export class Machines {
                 {
                   nodeId,
                   displayName: host,
+                  hostLabel: host,
+                  state: 'alive' as const,
                   cluster: { host, port: CLUSTER_PORT },
                   client: { host, port: CLIENT_PORT },
                 },

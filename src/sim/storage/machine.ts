@@ -34,6 +34,7 @@ export function brokerSettings(host: string, sizes: SizeSettings): ServerSetting
     clientPort: BROKER_PORT,
     httpPort: HTTP_PORT,
     displayName: 'simulated',
+    hostLabel: host,
     defaultReplicationFactor: 1,
     defaultPolicy: (replicationFactor) => ({
       ...POLICY_DEFAULTS,

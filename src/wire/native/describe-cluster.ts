@@ -1,13 +1,18 @@
 // DESCRIBE_CLUSTER.
 //
 //   request   empty
-//   response  text cluster id │ u32 topics │ u32 ranges │ u32 segments │ list broker
-//   broker    16B node id │ u32 number │ text name │ text host │ u16 client port │ bool alive │ text version │ i64 disk total │ i64 disk free
+//   response  text cluster id │ u32 topics │ u32 ranges │ u32 segments │ u32 shards │ u32 shards led │ list broker
+//   broker    16B node id │ u32 number │ text name │ text host │ u16 client port │ u8 state │ u8 role │ text host label │
+//             u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free
+//   state     0 alive, 1 suspect, 2 dead, 3 left       role   0 member, 1 draining, 2 removed
+//
+// Version and disk are empty and 0 of brokers that the one that answers has not heard them of.
 
 import { fromHex, toHex } from '../../base/bytes.ts'
 import { nodeId } from '../../model/ids.ts'
-import type { BrokerView } from '../../model/metadata.ts'
-import { type Message, readList, writeList } from './message.ts'
+import { type BrokerView, NODE_ROLES } from '../../model/metadata.ts'
+import { MEMBER_STATES } from '../../model/swim.ts'
+import { type Message, readChoice, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
 
 interface DescribedBroker extends BrokerView {
@@ -21,6 +26,9 @@ export interface DescribeClusterResponse {
   readonly topics: number
   readonly ranges: number
   readonly segments: number
+  /** Parts of the metadata, and those of them that somebody is known to lead. */
+  readonly shards: number
+  readonly shardsLed: number
   readonly brokers: readonly DescribedBroker[]
 }
 
@@ -30,9 +38,12 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
   readRequest: () => ({}),
   writeResponse: (w, s) => {
     w.text(s.clusterId).u32(s.topics).u32(s.ranges).u32(s.segments)
+    w.u32(s.shards).u32(s.shardsLed)
     writeList(w, s.brokers, (_, b) => {
       w.raw(fromHex(b.nodeId)).u32(b.nodeNumber).text(b.displayName).text(b.host).u16(b.clientPort)
-      w.bool(b.alive).text(b.version).i64(b.diskTotalBytes).i64(b.diskFreeBytes)
+      w.u8(MEMBER_STATES.indexOf(b.state)).u8(NODE_ROLES.indexOf(b.role)).text(b.hostLabel)
+      w.u32(b.shards).u32(b.leads)
+      w.text(b.version).i64(b.diskTotalBytes).i64(b.diskFreeBytes)
     })
   },
   readResponse: (r) => ({
@@ -40,13 +51,19 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
     topics: r.u32(),
     ranges: r.u32(),
     segments: r.u32(),
-    brokers: readList(r, 45, () => ({
+    shards: r.u32(),
+    shardsLed: r.u32(),
+    brokers: readList(r, 56, () => ({
       nodeId: nodeId(toHex(r.raw(16))),
       nodeNumber: r.u32(),
       displayName: r.text(),
       host: r.text(),
       clientPort: r.u16(),
-      alive: r.bool(),
+      state: readChoice(r, MEMBER_STATES, 'state'),
+      role: readChoice(r, NODE_ROLES, 'role'),
+      hostLabel: r.text(),
+      shards: r.u32(),
+      leads: r.u32(),
       version: r.text(),
       diskTotalBytes: r.i64(),
       diskFreeBytes: r.i64(),

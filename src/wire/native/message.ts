@@ -1,7 +1,7 @@
 // What one operation looks like in bytes: a codec for its request and one for its response. Every operation but
 // PRODUCE, whose request is walked in place on the hot path, is such a pair in a file of its own.
 
-import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 
 export interface Message<Request, Response> {
   readonly operation: number
@@ -31,4 +31,12 @@ export function readList<T>(
   const count = r.count(leastBytes)
   for (let i = 0; i < count; i++) items.push(read(r))
   return items
+}
+
+/** u8: the place of a word in a list. */
+export function readChoice<T>(r: ByteReader, words: readonly T[], what: string): T {
+  const place = r.u8()
+  const word = words[place]
+  if (word === undefined) throw new Truncated(`${what} ${place} of ${words.length}`)
+  return word
 }

@@ -22,6 +22,7 @@ export const OPERATION = {
   ALLOCATE_PRODUCER_ID: 14,
   CONSUME_DATA: 15,
   ADD_PARTITIONS: 16,
+  SET_BROKER_ROLE: 17,
 } as const
 export type OperationName = keyof typeof OPERATION
 

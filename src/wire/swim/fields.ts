@@ -20,7 +20,7 @@ import {
   type Endpoint,
   HOST_BYTES_MAX,
   type Life,
-  type MemberState,
+  MEMBER_STATES,
   NAME_BYTES_MAX,
   type Profile,
   SHARDS_MAX,
@@ -28,8 +28,6 @@ import {
   SUSPECTERS_MAX,
   type Update,
 } from '../../model/swim.ts'
-
-const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left']
 
 const ID_BYTES = 16
 export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2
@@ -135,7 +133,7 @@ function readProfile(r: ByteReader): Profile {
 export function writeUpdate(w: ByteWriter, { member, suspectedBy }: Update): void {
   writeNode(w, member.node)
   writeLife(w, member)
-  w.i64(member.incarnation).u8(STATES.indexOf(member.state))
+  w.i64(member.incarnation).u8(MEMBER_STATES.indexOf(member.state))
   writeProfile(w, member.profile)
   w.u8(suspectedBy.length)
   for (const node of suspectedBy) writeNode(w, node)
@@ -145,7 +143,7 @@ export function readUpdate(r: ByteReader): Update {
   const life = readLife(r)
   const incarnation = readWhole(r)
   const code = r.u8()
-  const state = STATES[code]
+  const state = MEMBER_STATES[code]
   if (state === undefined) throw new Truncated(`state ${code} of a member`)
   const profile = readProfile(r)
   const count = r.u8()

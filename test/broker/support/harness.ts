@@ -96,6 +96,8 @@ export async function runBroker(
       version: '0',
       advertised: { host: '127.0.0.1', port: () => port },
       others: () => [],
+      hostLabel: 'test',
+      shards: () => [],
       defaultPolicy: (replicationFactor) => ({
         ...POLICY_DEFAULTS,
         replicationFactor,

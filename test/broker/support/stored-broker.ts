@@ -130,6 +130,8 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     version: '0',
     advertised: { host: '', port: () => 0 },
     others: () => [],
+    hostLabel: 'test',
+    shards: () => [],
     defaultPolicy: (replicationFactor) => ({
       ...POLICY_DEFAULTS,
       replicationFactor,

@@ -25,7 +25,10 @@ import { consumeCredit } from '../../../src/wire/native/consume-credit.ts'
 import { consumeDataHead } from '../../../src/wire/native/consume-data.ts'
 import { createTopic } from '../../../src/wire/native/create-topic.ts'
 import { deleteTopic } from '../../../src/wire/native/delete-topic.ts'
-import { describeCluster } from '../../../src/wire/native/describe-cluster.ts'
+import {
+  type DescribeClusterResponse,
+  describeCluster,
+} from '../../../src/wire/native/describe-cluster.ts'
 import { describeTopics } from '../../../src/wire/native/describe-topics.ts'
 import { FrameReader } from '../../../src/wire/native/frame-reader.ts'
 import {
@@ -205,19 +208,23 @@ export class FakeBroker {
       }
       case OPERATION.DESCRIBE_CLUSTER: {
         const { host, port } = this.address
-        const broker = {
+        const broker: DescribeClusterResponse['brokers'][number] = {
           nodeId: NODE,
           nodeNumber: 1,
           displayName: 'fake',
           host,
           clientPort: port,
-          alive: true,
+          state: 'alive',
+          role: 'member',
+          hostLabel: host,
+          shards: 1,
+          leads: 1,
           version: 'fake',
           diskTotalBytes: 1,
           diskFreeBytes: 1,
         }
         const { clusterId } = this
-        const counts = { topics: this.topics.size, ranges: 1, segments: 1 }
+        const counts = { topics: this.topics.size, ranges: 1, segments: 1, shards: 1, shardsLed: 1 }
         answer(responseFrame(describeCluster, id, { clusterId, ...counts, brokers: [broker] }))
         return
       }

@@ -4,8 +4,14 @@
 import fc from 'fast-check'
 import { ERRORS, type ErrorCode } from '../../../src/base/errors.ts'
 import type { NodeId, TopicId } from '../../../src/model/ids.ts'
-import type { RangeView, SegmentView, TopicView } from '../../../src/model/metadata.ts'
+import {
+  NODE_ROLES,
+  type RangeView,
+  type SegmentView,
+  type TopicView,
+} from '../../../src/model/metadata.ts'
 import { ACKS, TIERS, type TopicPolicy } from '../../../src/model/policy.ts'
+import { MEMBER_STATES } from '../../../src/model/swim.ts'
 import { addPartitions } from '../../../src/wire/native/add-partitions.ts'
 import { allocateProducerId } from '../../../src/wire/native/allocate-producer-id.ts'
 import { alterTopic } from '../../../src/wire/native/alter-topic.ts'
@@ -21,6 +27,7 @@ import { listOffsets } from '../../../src/wire/native/list-offsets.ts'
 import { listTopics } from '../../../src/wire/native/list-topics.ts'
 import type { Message } from '../../../src/wire/native/message.ts'
 import type { OperationName } from '../../../src/wire/native/operations.ts'
+import { setBrokerRole } from '../../../src/wire/native/set-broker-role.ts'
 
 export interface MessageCase {
   readonly name: OperationName
@@ -177,6 +184,8 @@ export const MESSAGES: readonly MessageCase[] = [
       topics: u32,
       ranges: u32,
       segments: u32,
+      shards: u32,
+      shardsLed: u32,
       brokers: fc.array(
         fc.record({
           nodeId,
@@ -184,7 +193,11 @@ export const MESSAGES: readonly MessageCase[] = [
           displayName: text,
           host: text,
           clientPort: u16,
-          alive: fc.boolean(),
+          state: fc.constantFrom(...MEMBER_STATES),
+          role: fc.constantFrom(...NODE_ROLES),
+          hostLabel: text,
+          shards: u32,
+          leads: u32,
           version: text,
           diskTotalBytes: i64,
           diskFreeBytes: i64,
@@ -249,6 +262,12 @@ export const MESSAGES: readonly MessageCase[] = [
     allocateProducerId,
     empty,
     fc.record({ producerId: i64, epoch: u16 }),
+  ),
+  messageCase(
+    'SET_BROKER_ROLE',
+    setBrokerRole,
+    fc.record({ nodeId, role: fc.constantFrom(...NODE_ROLES) }),
+    fc.record({ role: fc.constantFrom(...NODE_ROLES) }),
   ),
   messageCase(
     'ADD_PARTITIONS',
