@@ -84,7 +84,8 @@ function memoryOf(options: MetadataOptions): StartMemory {
         await dataDir.remember(node, start)
       } catch (error) {
         // A full disk has room again one day, and who was not let in dials again.
-        if (!(error instanceof DiskError && error.fault === 'full')) options.onFailed(error as Error)
+        if (!(error instanceof DiskError && error.fault === 'full'))
+          options.onFailed(error as Error)
         throw error
       }
     },

@@ -6,7 +6,8 @@
 //               v │
 //              paused
 //
-// A start that fails is tried again; one that fails although no fault was injected since it began is a violation.
+// A start that fails is tried again; one that fails although no fault was injected since it began is a violation. On a disk
+// that was restored a broker may be refused by the others as an older copy; it then stays down.
 
 import type { EastGuardError } from '../base/errors.ts'
 import type { NodeId } from '../model/ids.ts'
@@ -70,6 +71,7 @@ export class Machine {
   /** Starts so far; a later one makes what an earlier one still waits for meaningless. */
   private starts = 0
   private flipped = false
+  private restored = false
   private refused = false
   /** Takes back failures that are still to come. */
   private planned: (() => void)[] = []
@@ -99,6 +101,7 @@ export class Machine {
   start(): void {
     if (this.process !== undefined) return
     const start = ++this.starts
+    this.refused = false
     const { settings, onStart, startMsMax = START_MS_MAX } = this.options
     onStart?.()
     const life = this.world.process(this.host, this.disk, (line) => this.tell(line), this.clock)
@@ -116,7 +119,7 @@ export class Machine {
       settings: settings(),
       version: '0.0.0',
       hooks: {
-        onFatal: (error) => this.died(life, `the disk failed: ${error.message}`),
+        onFatal: (error) => this.died(life, `it cannot go on: ${error.message}`),
         onMetadata: ({ nodeId, shards }) => {
           this.nodeId = nodeId
           this.metadata = { life, shards }
@@ -135,7 +138,8 @@ export class Machine {
         late.cancel()
         if (!life.alive) return
         const { code, message } = error as EastGuardError
-        if (this.flipped && DAMAGE.has(code)) {
+        const isCopy = this.restored && code === 'DATA_DIR_MISMATCH'
+        if (isCopy || (this.flipped && DAMAGE.has(code))) {
           this.refused = true
           this.say(`refuses to start: ${code} ${message}`)
           return
@@ -191,12 +195,14 @@ export class Machine {
     this.disk = this.world.disk(this.timing)
     this.nodeId = undefined
     this.planned = []
+    this.restored = false
   }
 
   /** Its disk is as it was at some time. The broker is killed first. */
   restore(image: DiskImage, downMs: number, from: string): void {
     this.kill({ keepUnsynced: false }, downMs, `gets its disk back as it was ${from}`)
     this.disk.restore(image)
+    this.restored = true
   }
 
   crashAfter(operations: number, run: () => void): void {
