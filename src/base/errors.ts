@@ -304,7 +304,8 @@ export const ERRORS = {
   DATA_DIR_MISMATCH: {
     number: 124,
     retriable: false,
-    meaning: 'parts of the data directory do not belong together',
+    meaning:
+      'parts of the data directory do not belong together, or it is an older copy of one that went on',
     hint: 'restore all of it, or start a new broker on an empty one',
   },
   DISK_FAILED: {

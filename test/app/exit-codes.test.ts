@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startFailure } from '../../src/app/exit-codes.ts'
+import { fatalCode, startFailure } from '../../src/app/exit-codes.ts'
 import { EastGuardError } from '../../src/base/errors.ts'
 import { DiskError } from '../../src/ports/disk.ts'
 
@@ -15,4 +15,11 @@ test('only a port in use is blamed on another program', () => {
   const of = (code: string): string => startFailure(new Error(`cannot listen on x: (${code})`)).hint
   assert.match(of('EADDRINUSE'), /another program/)
   assert.match(of('EADDRNOTAVAIL'), /of this machine/)
+})
+
+test('who was refused as an older copy is not told that the disk failed', () => {
+  assert.equal(fatalCode(new EastGuardError('DATA_DIR_MISMATCH', 'an older copy')), 3)
+  assert.equal(startFailure(new EastGuardError('DATA_DIR_MISMATCH', 'an older copy')).code, 3)
+  assert.equal(fatalCode(new DiskError('read-only', 'wal', 'no')), 5)
+  assert.equal(fatalCode(new EastGuardError('DISK_FAILED', 'no')), 5)
 })

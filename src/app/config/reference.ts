@@ -29,7 +29,7 @@ const TAIL = `
 | 0 | stopped as asked (SIGTERM, SIGINT), after draining |
 | 1 | the broker made a mistake; the log says which |
 | 2 | bad arguments or configuration: a restart will not help |
-| 3 | the data directory is in use, damaged, newer, or belongs to another broker: a restart will not help |
+| 3 | the data directory is in use, damaged, newer, an older copy of one that went on, or belongs to another broker: a restart will not help |
 | 4 | an address could not be listened on |
 | 5 | the disk failed; nothing more was acknowledged |
 `

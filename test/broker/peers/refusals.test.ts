@@ -13,7 +13,7 @@ import {
   refusalFrame,
   welcomeFrame,
 } from '../../../src/wire/peer/hello.ts'
-import { CLUSTER, idOf, Net, type Node, numbered, startsTo } from './support.ts'
+import { CLUSTER, idOf, Memory, Net, type Node, numbered, startsTo } from './support.ts'
 
 /** Somebody who speaks to a broker byte by byte. */
 class Stranger {
@@ -262,6 +262,20 @@ describe('bytes that no broker writes', () => {
       )
     })
   }
+
+  it('are what does not wait for the welcome', async () => {
+    const net = new Net(6)
+    const memory = new Memory()
+    memory.keep = () => new Promise(() => undefined)
+    const b = await net.start('b', { memory })
+    const stranger = await Stranger.dial(net, b)
+    stranger.send(helloFrame(helloOf('x', b)))
+    await net.run(50)
+    stranger.send(pingFrame(1))
+    await net.run(50)
+    assert.equal(stranger.closed, true)
+    assert.ok(b.log.some((line) => line.endsWith('a ping came before the welcome')))
+  })
 
   it('are frames in the wrong place, too, from one that was greeted', async () => {
     const net = new Net(6)
