@@ -292,7 +292,7 @@ export class SimConnection implements Connection {
   private tellTaken(length: number): void {
     this.out.tellSender(() => {
       this.underWayBytes -= length
-      this.pumpLater()
+      if (this.queueBytes > 0 || this.overHighWater) this.pumpLater()
     })
   }
 
