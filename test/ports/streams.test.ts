@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { test } from 'node:test'
 import { nodeStreams } from '../../src/io/tcp/node-streams.ts'
@@ -50,6 +51,33 @@ test('TCP: all writes of one turn leave in one segment', async () => {
   await closed
   server.close()
   assert.deepEqual(chunks, [12_000])
+})
+
+test('TCP: the system asks an end that says nothing whether it is there', {
+  skip: process.platform !== 'linux',
+}, async () => {
+  let far: Connection | undefined
+  const listener = await nodeStreams.listen({ host: '127.0.0.1', port: 0 }, (connection) => {
+    far = connection
+  })
+  const { address } = listener
+  const near = await nodeStreams.connect(address, { timeoutMs: 5000 })
+  while (far === undefined) await new Promise((resolve) => setImmediate(resolve))
+  const port = address.port.toString(16).toUpperCase().padStart(4, '0')
+  const established = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(
+      ([, from = '', to = '', state]) => state === '01' && `${from}${to}`.includes(`:${port}`),
+    )
+  // Of each end: the keep-alive timer is the one that runs.
+  assert.deepEqual(
+    established.map((fields) => fields[5]?.slice(0, 2)),
+    ['02', '02'],
+  )
+  near.destroy()
+  far.destroy()
+  await listener.close()
 })
 
 test('TCP: a reset by the other side closes with an error that names it', async () => {

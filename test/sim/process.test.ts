@@ -167,7 +167,7 @@ test('a killed process is heard of; one whose machine lost its power is not', as
   assert.match(killed.near.error ?? '', /ECONNRESET/)
   const dark = await served()
   dark.server.powerOff({ keepUnsynced: false })
-  await dark.pass(60_000)
+  await dark.pass(8000)
   assert.deepEqual([dark.near.closes, dark.far.closes], [0, 0])
   dark.world.process('server')
   dark.near.send(1)

@@ -16,6 +16,12 @@ import { acceptLending, type Lender, readingFor } from './lent.ts'
 /** Connections that wait for `accept`; a whole cluster's clients may come back in one second. */
 const BACKLOG = 1024
 
+/**
+ * A machine that loses its power tells nobody, and an end that only listens would wait for it for ever. After so long without
+ * a word the system asks, a second apart, and gives up after the tenth time.
+ */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 10_000 } as const
+
 export const nodeStreams: Streams = { listen, connect }
 
 /** The connections that were written to in this turn. */
@@ -44,7 +50,7 @@ function listen(
   onConnection: (connection: Connection) => void,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true }
+    const options = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true, ...KEEP_ALIVE }
     const server = net.createServer(options, (accepted) => {
       const lender = newLender()
       const socket = acceptLending(accepted, lender)
@@ -81,6 +87,7 @@ function connect(address: Address, options: ConnectOptions): Promise<Connection>
     }
     const lender = newLender()
     const socket = net.connect({
+      ...KEEP_ALIVE,
       host: address.host,
       port: address.port,
       allowHalfOpen: true,

@@ -89,6 +89,11 @@ export class Pipe {
     this.timer?.cancel()
   }
 
+  /** What is sent arrives, and an answer to it comes back. */
+  get answers(): boolean {
+    return this.passes() && this.options.back.passes
+  }
+
   private passes(): boolean {
     return this.state !== 'dark' && this.options.there.passes
   }

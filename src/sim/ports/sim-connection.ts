@@ -3,7 +3,8 @@
 // here. How bytes get across is pipe.ts; the process hears of them through its gate.
 //
 // An end that is gone answers what still reaches it with a reset, if its machine is on; a reset that gets lost is not sent
-// again. So ends can be left over that believe in a connection of which nobody else knows, until they send something.
+// again. So ends can be left over that believe in a connection of which nobody else knows, until they send something, or
+// their system asks whether the other side is there (TCP keep-alive; only those that nobody answers to are asked here).
 
 import { assert } from '../../base/assert.ts'
 import type { Prng } from '../../base/prng.ts'
@@ -17,6 +18,10 @@ import { Pipe } from './pipe.ts'
 const HIGH_WATER_BYTES = 1024 * 1024
 const WINDOW_BYTES = 256 * 1024
 const SPENT = 0xdd
+/** As the real connections'. */
+const KEEP_ALIVE_MS = 10_000
+const PROBE_MS = 1000
+const PROBES = 10
 
 export interface Line {
   readonly host: string
@@ -155,6 +160,7 @@ export class SimConnection implements Connection {
     this.vanished = true
     this.out.drop()
     this.close(undefined)
+    this.peer?.probeLater()
     this.line.counts.halfOpen++
   }
 
@@ -171,13 +177,28 @@ export class SimConnection implements Connection {
     const { peer } = this
     clock.after(there.latency(), () => {
       if (there.passes) peer?.fail()
+      else peer?.probeLater()
     })
+  }
+
+  /** Nobody is at the other side any more, and this end has not been told. */
+  private probeLater(): void {
+    this.line.clock.after(KEEP_ALIVE_MS, () => this.probe(PROBES))
+  }
+
+  private probe(left: number): void {
+    if (this.state === 'closed') return
+    // Its machine knows of no such connection.
+    if (this.out.answers) this.fail()
+    else if (left === 0) this.giveUp()
+    else this.line.clock.after(PROBE_MS, () => this.probe(left - 1))
   }
 
   private giveUp(): void {
     if (this.state === 'closed') return
     this.line.counts.timeouts++
     this.out.drop()
+    if (this.peer?.state !== 'closed') this.peer?.probeLater()
     this.close(this.broken('nothing was acknowledged for too long (ETIMEDOUT)'))
   }
 
