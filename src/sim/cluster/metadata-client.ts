@@ -23,7 +23,8 @@ import { brokerHost } from './step.ts'
 
 const NAMES = 6
 const TOKEN_BYTES = 16
-const THINK_MS_MAX = 1000
+/** So many attempts in all, spread over the time there is: a run has enough of them even when many take long. */
+const ATTEMPTS_WANTED = 75
 const TIMEOUTS_MS = [200, 500, 2000] as const
 /** Of a creation. */
 const ATTEMPTS_MAX = 3
@@ -61,7 +62,7 @@ export interface MetadataClientOptions {
   readonly seed: number
   /** By a clock that all clients share. */
   readonly nowMs: () => number
-  /** Between two attempts, at most; absent: a second. */
+  /** Between two attempts, at most; absent: so that there are ATTEMPTS_WANTED of them. */
   readonly thinkMsMax?: number
   readonly watcher: Pick<Watcher, 'say'>
 }
@@ -92,9 +93,9 @@ export class MetadataClient {
 
   /** One after another, until then or until it is told to stop; resolves when the last has ended. */
   async work(untilMs: number): Promise<void> {
-    const { nowMs, thinkMsMax = THINK_MS_MAX } = this.options
+    const { nowMs } = this.options
     while (!this.stopped && nowMs() < untilMs) {
-      await this.pause(this.chance.below(thinkMsMax))
+      await this.pause(this.chance.float() * this.thinkMsMax(untilMs))
       this.renew()
       const name = `${this.options.realm.name}-${this.life}-${this.chance.below(NAMES)}`
       const timeoutMs = this.pick(TIMEOUTS_MS)
@@ -104,6 +105,12 @@ export class MetadataClient {
       else if (kind < 60) await this.attempt(name, { kind: 'delete' }, timeoutMs)
       else await this.attempt(name, { kind: 'describe' }, timeoutMs)
     }
+  }
+
+  private thinkMsMax(untilMs: number): number {
+    const { nowMs, thinkMsMax } = this.options
+    const left = Math.max(1, ATTEMPTS_WANTED - this.attempts.length)
+    return thinkMsMax ?? (2 * (untilMs - nowMs())) / left
   }
 
   stop(): void {
