@@ -14,12 +14,13 @@ import type { Disk } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Random } from '../ports/random.ts'
 import { type DataDir, lockDataDir } from '../storage/datadir/data-dir.ts'
+import { readNodeFile } from '../storage/datadir/node-file.ts'
 import { JOURNAL_DIR, openJournal, readJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import { forgetDamage, unreadableDamage } from '../storage/recovery/damage-file.ts'
 import { rebuildSegment } from '../storage/repair/rebuild.ts'
 import { type DirSurvey, surveyDir } from '../storage/repair/survey.ts'
-import type { LogStoreOptions } from '../storage/types.ts'
+import type { Catalog, LogStoreOptions } from '../storage/types.ts'
 
 export interface RepairOptions {
   readonly ports: {
@@ -57,9 +58,14 @@ export async function repairDataDir(options: RepairOptions): Promise<boolean> {
   }
 }
 
+/** Of a directory that no broker has begun. */
+const NOTHING: Catalog = { topicName: () => undefined, segments: () => [] }
+
 async function look(disk: Disk): Promise<DirSurvey> {
   const state = journaledState(await readJournal(disk))
-  return surveyDir(disk, WAL_DIR, catalogOf(state), segmentFacts(state))
+  const node = await readNodeFile(disk)
+  const catalog = node === undefined ? NOTHING : catalogOf(state, node.nodeId)
+  return surveyDir(disk, WAL_DIR, catalog, segmentFacts(state))
 }
 
 async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
@@ -75,7 +81,7 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
   try {
     const state = journaledState(journal.recovered)
     if (await unreadableDamage(disk)) await forgetDamage(disk)
-    const catalog = catalogOf(state)
+    const catalog = catalogOf(state, dataDir.nodeId)
     const facts = segmentFacts(state)
     const { states } = await surveyDir(disk, WAL_DIR, catalog, facts)
     const listener = { roomAgain: () => undefined, failed }

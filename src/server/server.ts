@@ -172,7 +172,7 @@ function openStore(
   return openLogStore({
     ...ports,
     identity: dataDir.identity,
-    catalog: catalogOf(metadata.state),
+    catalog: catalogOf(metadata.state, dataDir.nodeId),
     listener,
     options: settings,
   })

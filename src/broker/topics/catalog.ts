@@ -1,20 +1,23 @@
 import type { MetadataView } from '../../core/metadata/types.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type { Catalog, SegmentKey } from '../../storage/types.ts'
 
-/** What the log store may ask of the metadata. */
-export function catalogOf(state: MetadataView): Catalog {
+/** What the log store of a node may ask of the metadata: which segments should be there, those of others are not. */
+export function catalogOf(state: MetadataView, node: NodeId): Catalog {
   return {
     topicName: (topicId) => state.topics.get(topicId)?.name,
-    segments: () => allSegments(state),
+    segments: () => segmentsOf(state, node),
   }
 }
 
-function* allSegments(
+function* segmentsOf(
   state: MetadataView,
+  node: NodeId,
 ): Generator<{ readonly key: SegmentKey; readonly endEntry?: number }> {
   for (const { topicId, ranges } of state.topics.values()) {
     for (const { range, segments } of ranges) {
-      for (const { segment, endEntry } of segments) {
+      for (const { segment, endEntry, replicas } of segments) {
+        if (!replicas.includes(node)) continue
         const key = { topicId, range, segment }
         yield endEntry === undefined ? { key } : { key, endEntry }
       }

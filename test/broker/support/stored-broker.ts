@@ -98,7 +98,7 @@ export async function openStored(
       disk,
       ...ports,
       identity,
-      catalog: catalogOf(metadata.state),
+      catalog: catalogOf(metadata.state, dataDir.nodeId),
       options: { ...SMALL, ...options },
       listener: { roomAgain: () => broker?.roomAgain(), failed: onFailed },
     })
