@@ -55,13 +55,14 @@ export async function withBrokers<T>(
   count: number,
   measure: (measured: Measured) => Promise<T>,
   flags: readonly string[] = [],
+  nodeFlags: readonly string[] = [],
 ): Promise<T> {
   const all = ['--log-level=warn', ...flags]
   // With BENCH_PROFILE set each broker leaves a .cpuprofile in the working directory.
-  const nodeFlags = process.env['BENCH_PROFILE'] === undefined ? [] : ['--cpu-prof']
+  const profile = process.env['BENCH_PROFILE'] === undefined ? [] : ['--cpu-prof']
   const { brokers, stop } = await (count === 1
-    ? startOne(parent, all, nodeFlags)
-    : startCluster(parent, count, all, nodeFlags))
+    ? startOne(parent, all, [...nodeFlags, ...profile])
+    : startCluster(parent, count, all, [...nodeFlags, ...profile]))
   const client = new EastGuard({ seeds: brokers.map(({ port }) => `127.0.0.1:${port}`) })
   try {
     return await measure({ brokers, client })

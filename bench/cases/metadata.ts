@@ -7,6 +7,7 @@
 
 import { build, type Histogram } from 'hdr-histogram-js'
 import { type Admin, EastGuard } from '../../src/index.ts'
+import { LIVE_MEMORY_FLAGS, liveBytes } from '../live-memory.ts'
 import { probeSyncedWrites } from '../probes/disk.ts'
 import { corePercentSince, processorUse, residentBytes } from '../process.ts'
 import { latencies, type Result } from '../report.ts'
@@ -23,23 +24,23 @@ const IDLE_MS = 10_000
 
 export async function metadata(dir: string, seconds: number, brokers: number): Promise<Result[]> {
   const before = await probeSyncedWrites(dir, COMMAND_BYTES, PROBE_SECONDS)
-  const results = await withBrokers(dir, brokers, (measured) => measure(measured, seconds), [
-    `--metadata-shards=${SHARDS}`,
-  ])
-  const lean = await withBrokers(dir, brokers, atRest, ['--metadata-shards=1'])
+  const on = <T>(shards: number, run: (measured: Measured) => Promise<T>): Promise<T> =>
+    withBrokers(dir, brokers, run, [`--metadata-shards=${shards}`], LIVE_MEMORY_FLAGS)
+  const results = await on(SHARDS, (measured) => measure(measured, seconds))
+  const lean = await on(1, atRest)
   const limit = (before + (await probeSyncedWrites(dir, COMMAND_BYTES, PROBE_SECONDS))) / 2
   const { empty, findings } = results
   const shardKiB = (Math.max(...empty) - Math.max(...lean)) / (SHARDS - 1) / 1024
   return [
     ...findings.map((one) => (one.changes ? bounded(one.result, limit) : one.result)),
-    figure('resident per shard without a topic', 'KiB', shardKiB).result,
+    figure('live memory of a shard without a topic', 'KiB', shardKiB).result,
   ]
 }
 
-/** Of each broker, when nothing has been asked of it. */
+/** What lives in each broker when nothing has been asked of it. */
 async function atRest({ brokers }: Measured): Promise<number[]> {
   await pause(SETTLE_MS)
-  return brokers.map(({ child }) => residentBytes(child.pid))
+  return Promise.all(brokers.map(({ child }) => liveBytes(child.pid)))
 }
 
 interface Finding {
@@ -66,6 +67,7 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
   const admin = (i: number): Admin => admins[i % admins.length] as Admin
   const where = brokers.length === 1 ? '1 broker' : `${brokers.length} brokers`
   const empty = await atRest(measured)
+  const resident = Math.max(...pids.map(residentBytes))
   const before = pids.map(processorUse)
   const created = await load(TOPICS, (i) => admin(i).createTopic(nameOf(i), { policy: POLICY }))
   const used = pids.map(processorUse).map(({ seconds: at }, i) => at - (before[i]?.seconds ?? 0))
@@ -74,7 +76,7 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
   const idle = pids.map(processorUse)
   await pause(IDLE_MS)
   const percent = Math.max(...idle.map(corePercentSince))
-  const full = pids.map(residentBytes)
+  const full = await Promise.all(pids.map(liveBytes))
   const deleted = await load(TOPICS, (i) => admin(i).deleteTopic(nameOf(i)))
   await Promise.all(clients.map((client) => client.close()))
   const grown = full.map((bytes, i) => (bytes - (empty[i] ?? 0)) / TOPICS / 1024)
@@ -94,8 +96,8 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
       '% of a core',
       percent,
     ),
-    figure(`resident, no topic, the largest of ${where}`, 'MiB', Math.max(...empty) / 1024 ** 2),
-    figure(`resident per topic of one range, the largest of ${where}`, 'KiB', Math.max(...grown)),
+    figure(`resident, no topic, the largest of ${where}`, 'MiB', resident / 1024 ** 2),
+    figure(`live memory of a topic of one range, the most of ${where}`, 'KiB', Math.max(...grown)),
   ]
   return { empty, findings }
 }
