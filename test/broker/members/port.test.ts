@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { prng } from '../../../src/base/prng.ts'
+import { ask } from '../../../src/broker/members/ask.ts'
 import { type ClusterPort, openClusterPort } from '../../../src/broker/members/cluster-port.ts'
 import { syncFrame } from '../../../src/broker/members/sync-frames.ts'
 import type { Address, Connection, Streams } from '../../../src/ports/streams.ts'
@@ -113,6 +114,34 @@ test('a sync with nobody at the other end delays no other', async () => {
   assert.ok(net.now() - from < 2000)
 })
 
+test('whoever is asked and does not answer is waited for as long as was said, and no longer', async () => {
+  const net = new Net(43)
+  const hole = net.world.process('hole')
+  let open = 0
+  await hole.ports.streams.listen(endpointOf('hole'), (connection) => {
+    open++
+    connection.handle({
+      onData: () => {},
+      onClose: () => {
+        open--
+      },
+    })
+  })
+  const { ports } = net.world.process('asker')
+  let failure = ''
+  const { signal } = new AbortController()
+  const request = new Uint8Array(100)
+  ask({ ports, to: endpointOf('hole'), request, timeoutMs: 700, signal }).catch(
+    (error: unknown) => {
+      failure = String(error)
+    },
+  )
+  await net.run(690)
+  assert.deepEqual([failure, open], ['', 1])
+  await net.run(20)
+  assert.deepEqual([failure, open], ['Error: no answer in 700 ms', 0])
+})
+
 test('whoever waits for seeds that do not answer says so once, and joins when one does', async () => {
   const net = new Net(35)
   const b = await net.start('b', ['a', 'c'])
@@ -146,24 +175,24 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
   assert.ok(a.kept.founder)
 })
 
-test('nothing goes out of a new broker before its cluster is written down', async () => {
-  const net = new Net(37)
-  const a = await net.start('a')
-  let written: (() => void) | undefined
-  const slowDisk = (): Promise<void> =>
-    new Promise((resolve) => {
-      written = resolve
-    })
-  let packets = 0
-  const b = await net.start('b', ['a'], {
-    slowDisk,
+/** A broker that joins on a disk on which nothing is written before `write` is called. */
+async function slowJoiner(
+  net: Net,
+): Promise<{ readonly broker: Broker; write(): void; sent(): number }> {
+  let write: (() => void) | undefined
+  let sent = 0
+  const broker = await net.start('b', ['a'], {
+    slowDisk: () =>
+      new Promise((resolve) => {
+        write = resolve
+      }),
     ports: (ports) => ({
       ...ports,
       datagrams: {
         bind: async (address, onPacket) => {
           const socket = await ports.datagrams.bind(address, onPacket)
           const send: typeof socket.send = (packet, to) => {
-            packets++
+            sent++
             socket.send(packet, to)
           }
           return { address: socket.address, send, close: () => socket.close() }
@@ -171,16 +200,41 @@ test('nothing goes out of a new broker before its cluster is written down', asyn
       },
     }),
   })
-  await net.until('it is told the cluster', () => written !== undefined)
+  await net.until('it is told the cluster', () => write !== undefined)
+  return { broker, write: () => write?.(), sent: () => sent }
+}
+
+test('nothing goes out of a new broker before its cluster is written down', async () => {
+  const net = new Net(37)
+  const a = await net.start('a')
+  const { broker: b, write, sent } = await slowJoiner(net)
   // Whoever asks it meanwhile goes on asking.
   const c = await net.start('c', ['b'])
-  await net.run(3000)
+  await net.run(60_000)
   assert.deepEqual(
-    [packets, b.joined, b.kept.cluster, c.joined],
+    [sent(), b.joined, b.kept.cluster, c.joined],
     [0, undefined, undefined, undefined],
   )
-  written?.()
+  write()
+  await net.run(0)
+  // What came meanwhile is not answered now.
+  assert.ok(sent() <= 3, `${sent()} packets at once`)
   await net.until('all are in', () => agreed([a, b, c]), 20_000)
+})
+
+test('a new broker that leaves before its cluster is written down says so afterwards', async () => {
+  const net = new Net(42)
+  const a = await net.start('a')
+  const { broker: b, write, sent } = await slowJoiner(net)
+  let left = false
+  void b.members.leave().then(() => {
+    left = true
+  })
+  await net.run(1000)
+  assert.deepEqual([sent(), left], [0, false])
+  write()
+  await net.until('it has left', () => left, 5000)
+  assert.ok(a.log.includes('info: a broker has left the cluster: b'))
 })
 
 test('a disk that fails while the cluster is written down ends the attempt to join', async () => {
