@@ -80,6 +80,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     walDir: WAL_DIR,
     cluster: {
       clusterId: settings.cluster?.joins,
+      foundedMs: ports.clock.wall(),
       metadataShards: settings.metadataShards,
     },
   })

@@ -28,6 +28,7 @@
 // also draws an id, written with `starting`, and here is kept what starts of others were met (model/starts.ts); and, once one
 // of them has said that this directory is an older copy of one that went on, that no start may act under its id any more.
 
+import { assert } from '../../base/assert.ts'
 import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
@@ -39,6 +40,7 @@ import {
   type Starts,
   withStart,
 } from '../../model/starts.ts'
+import type { ClusterIdentity } from '../../model/swim.ts'
 import { type Disk, DiskError, type DiskLock } from '../../ports/disk.ts'
 import type { Random } from '../../ports/random.ts'
 import { readLogIdentity } from '../wal/recover.ts'
@@ -61,21 +63,26 @@ interface ExistingOptions {
 }
 
 export interface DataDirOptions extends ExistingOptions {
-  /** What a new directory becomes part of. */
-  readonly cluster: {
-    /** Undefined: of a cluster that it founds. */
-    readonly clusterId: ClusterId | undefined
-    readonly metadataShards: number
-  }
+  /** What a new directory becomes part of; undefined when that will be known later, by `DataDir.joined`. */
+  readonly cluster:
+    | {
+        /** Undefined: of a cluster that it founds. */
+        readonly clusterId: ClusterId | undefined
+        readonly foundedMs: number
+        readonly metadataShards: number
+      }
+    | undefined
 }
 
 export interface DataDir extends StartMemory {
   readonly nodeId: NodeId
+  /** Undefined as long as it belongs to none. */
+  readonly cluster: ClusterIdentity | undefined
+  /** Of its cluster, which is known by then; and so are the shards of that. */
   readonly clusterId: ClusterId
+  readonly metadataShards: number
   /** It founded its cluster. */
   readonly founder: boolean
-  /** Of its cluster. */
-  readonly metadataShards: number
   /** Of this start. */
   readonly bootCount: number
   /** This one, and those before it. */
@@ -86,6 +93,8 @@ export interface DataDir extends StartMemory {
   readonly identity: LogIdentity
   /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
   confirm(part: 'journal' | 'wal'): Promise<void>
+  /** It belongs to this cluster from now on, for ever, and has founded it or not. To be awaited before anybody is told. */
+  joined(cluster: ClusterIdentity, founder: boolean): Promise<void>
   /** No later start acts under this node's id: `by` has met a later one than this directory knows. */
   refuse(by: NodeId): Promise<void>
   /** Lets another process in. */
@@ -200,11 +209,14 @@ function explained(error: unknown): unknown {
 
 function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord {
   return {
-    clusterId: cluster.clusterId ?? clusterId(toHex(random.bytes(ID_BYTES))),
+    cluster: cluster && {
+      id: cluster.clusterId ?? clusterId(toHex(random.bytes(ID_BYTES))),
+      foundedMs: cluster.foundedMs,
+      shards: cluster.metadataShards,
+    },
     nodeId: nodeId(toHex(random.bytes(ID_BYTES))),
     displayName,
-    founder: cluster.clusterId === undefined,
-    metadataShards: cluster.metadataShards,
+    founder: cluster !== undefined && cluster.clusterId === undefined,
     journalBoots: 0,
     walBoots: 0,
     starting: 0,
@@ -272,11 +284,25 @@ function opened(
   const { bootCount } = newestStart(starts)
   const writer = new RecordWriter(disk, record)
   const met = new Map(record.met)
+  let { cluster, founder } = record
+  const known = (): ClusterIdentity => {
+    assert(cluster !== undefined, 'the data directory belongs to a cluster by now')
+    return cluster
+  }
   return {
     nodeId: record.nodeId,
-    clusterId: record.clusterId,
-    founder: record.founder,
-    metadataShards: record.metadataShards,
+    get cluster() {
+      return cluster
+    },
+    get clusterId() {
+      return known().id
+    },
+    get metadataShards() {
+      return known().shards
+    },
+    get founder() {
+      return founder
+    },
     bootCount,
     starts,
     fresh,
@@ -286,6 +312,12 @@ function opened(
     met: (node) => met.get(node),
     remember: (node, start) =>
       keep(met, node, start) ? writer.change({ met: new Map(met) }) : writer.flush(),
+    joined: async (identity, founded) => {
+      assert(cluster === undefined, 'a node belongs to one cluster for ever')
+      await writer.change({ cluster: identity, founder: founded })
+      cluster = identity
+      founder = founded
+    },
     refuse: (by) => writer.change({ refusedBy: by }),
     close: async () => {
       await writer.idle()

@@ -1,11 +1,11 @@
 // node.json: who this data directory is. Text, so that people can read it; a checksum, so that nobody's slip of the pen
 // becomes an identity.
 //
-//   { "format": 3, "clusterId": "...", "nodeId": "...", "displayName": "...", "founder": true, "metadataShards": 256,
-//     "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
+//   { "format": 4, "clusterId": "...", "foundedMs": 1767225600000, "metadataShards": 256, "nodeId": "...",
+//     "displayName": "...", "founder": true, "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
 //     "met": ["<node id> 12:77c1...", ...], "refusedBy": "<node id>", "checksum": "1f2e3d4c" }
 //
-// `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
+// `clusterId` and the two behind it are not there before the node has joined a cluster, or founded one. `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
 // begun to (data-dir.ts says why there are three). `starts` are this directory's last ones, `met` the newest of each other
 // node that was met, longest ago first (model/starts.ts says what for); `refusedBy` is there when a broker has met a later
 // start of this node than this directory knows.
@@ -13,22 +13,22 @@
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { clusterId, type NodeId, nodeId } from '../../model/ids.ts'
 import type { Start, Starts } from '../../model/starts.ts'
+import type { ClusterIdentity } from '../../model/swim.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readIfThere, replaceFile } from '../checked-file.ts'
 
 export const NODE_FILE = 'node.json'
-const FORMAT = 3
+const FORMAT = 4
 
 export interface NodeRecord {
-  readonly clusterId: ClusterId
+  /** Undefined before it has joined one, or founded one; for ever then. */
+  readonly cluster: ClusterIdentity | undefined
   readonly nodeId: NodeId
   readonly displayName: string
   /** It founded its cluster, and so is the first member of every metadata shard. */
   readonly founder: boolean
-  /** Of its cluster, for ever. */
-  readonly metadataShards: number
   readonly journalBoots: number
   readonly walBoots: number
   readonly starting: number
@@ -40,7 +40,10 @@ export interface NodeRecord {
 }
 
 /** A record as JSON has it. */
-interface Written extends Omit<NodeRecord, 'starts' | 'met'> {
+interface Written extends Omit<NodeRecord, 'cluster' | 'starts' | 'met'> {
+  readonly clusterId: string | undefined
+  readonly foundedMs: number | undefined
+  readonly metadataShards: number | undefined
   readonly starts: readonly string[]
   readonly met: readonly string[]
 }
@@ -57,8 +60,12 @@ export function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
 }
 
 function encode(record: NodeRecord): Uint8Array {
+  const { cluster, ...rest } = record
   const written: Written = {
-    ...record,
+    clusterId: cluster?.id,
+    foundedMs: cluster?.foundedMs,
+    metadataShards: cluster?.shards,
+    ...rest,
     starts: record.starts.map(startText),
     met: Array.from(record.met, ([node, start]) => `${node} ${startText(start)}`),
   }
@@ -91,11 +98,10 @@ function decode(bytes: Uint8Array): NodeRecord {
   // The checksum says that we wrote it, so its fields have the types that we gave them.
   const record = content as unknown as Written
   return {
-    clusterId: clusterId(record.clusterId),
+    cluster: clusterOf(record),
     nodeId: nodeId(record.nodeId),
     displayName: record.displayName,
     founder: record.founder,
-    metadataShards: record.metadataShards,
     journalBoots: record.journalBoots,
     walBoots: record.walBoots,
     starting: record.starting,
@@ -103,6 +109,11 @@ function decode(bytes: Uint8Array): NodeRecord {
     met: new Map(record.met.map(metOf)),
     refusedBy: record.refusedBy === undefined ? undefined : nodeId(record.refusedBy),
   }
+}
+
+function clusterOf({ clusterId: id, foundedMs, metadataShards }: Written): NodeRecord['cluster'] {
+  if (id === undefined || foundedMs === undefined || metadataShards === undefined) return undefined
+  return { id: clusterId(id), foundedMs, shards: metadataShards }
 }
 
 function startText({ bootCount, id }: Start): string {

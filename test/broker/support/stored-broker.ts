@@ -71,7 +71,7 @@ export async function openStored(
     random,
     displayName: 'test',
     ...dirs,
-    cluster: { clusterId: undefined, metadataShards: METADATA_SHARDS },
+    cluster: { clusterId: undefined, foundedMs: 1, metadataShards: METADATA_SHARDS },
   })
   try {
     const { identity } = dataDir

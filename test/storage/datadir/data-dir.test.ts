@@ -29,7 +29,7 @@ function open(disk: Disk): Promise<DataDir> {
     displayName: 'east-1',
     journalDir: 'journal',
     walDir: 'wal',
-    cluster: { clusterId: undefined, metadataShards: 8 },
+    cluster: { clusterId: undefined, foundedMs: 5, metadataShards: 8 },
   })
 }
 
@@ -162,10 +162,10 @@ test('a newer format and a damaged node.json are told apart', async () => {
     await file.write([utf8(content)], 0)
     await file.close()
   }
-  await write(text.replace('"format": 3', '"format": 4'))
-  await refuses(open(disk), 'DATA_DIR_NEWER', /format 4/)
-  await write(text.replace('"format": 3', '"format": 2'))
-  await refuses(open(disk), 'DATA_DIR_UNUSABLE', /format 2/)
+  await write(text.replace('"format": 4', '"format": 5'))
+  await refuses(open(disk), 'DATA_DIR_NEWER', /format 5/)
+  await write(text.replace('"format": 4', '"format": 3'))
+  await refuses(open(disk), 'DATA_DIR_UNUSABLE', /format 3/)
   await write(text.replace('east-1', 'east-2'))
   await refuses(open(disk), 'DATA_DIR_UNUSABLE', /checksum/)
   await write(text.slice(0, 20))
