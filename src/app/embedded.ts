@@ -17,6 +17,7 @@ const TEST_CONFIG: Readonly<Record<string, unknown>> = {
   reserve_bytes: '1MiB',
   drain_timeout_ms: 1000,
   metadata_shards: 8,
+  cluster_port: 0,
 }
 
 /**

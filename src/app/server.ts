@@ -1,5 +1,6 @@
 // A broker on this machine: real ports, and the configuration as settings.
 
+import { parseAddress } from '../base/address.ts'
 import { systemClock } from '../io/clock/system-clock.ts'
 import { nodeCompute } from '../io/compute/node-compute.ts'
 import { fileDisk } from '../io/disk/file-disk.ts'
@@ -7,12 +8,13 @@ import { nodeHttp } from '../io/http/node-http.ts'
 import { promMetrics } from '../io/metrics/prom-metrics.ts'
 import { systemRandom } from '../io/random/system-random.ts'
 import { nodeStreams } from '../io/tcp/node-streams.ts'
+import { nodeDatagrams } from '../io/udp/node-datagrams.ts'
 import type { Disk } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import { startServer } from '../server/server.ts'
 import type { BrokerHooks, RunningBroker, ServerSettings } from '../server/types.ts'
 import type { ResolvedConfig } from './config/keys.ts'
-import { defaultPolicy } from './config/load.ts'
+import { CLUSTER_PORT_DEFAULT, defaultPolicy } from './config/load.ts'
 
 export interface LocalServerOptions {
   readonly config: ResolvedConfig
@@ -21,7 +23,7 @@ export interface LocalServerOptions {
   /** Node's own metrics too: one broker per process should say yes. */
   readonly processMetrics: boolean
   readonly hooks: BrokerHooks
-  /** Absent: the broker stays alone. */
+  /** Who the others are, told by hand. Absent: it finds them itself. */
   readonly cluster?: NonNullable<ServerSettings['cluster']>
   /** Stands between the broker and the real disk: for faults in tests. */
   readonly wrapDisk?: (disk: Disk) => Disk
@@ -43,17 +45,37 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
       compute: nodeCompute,
       disk: options.wrapDisk?.(disk) ?? disk,
       streams: nodeStreams,
+      datagrams: nodeDatagrams,
       http: nodeHttp,
       log: options.log,
       metrics: promMetrics(options.processMetrics),
     },
     settings: {
       ...settingsOf(config),
-      ...(options.cluster !== undefined && { cluster: options.cluster }),
+      ...(options.cluster === undefined
+        ? { membership: membershipOf(config) }
+        : { cluster: options.cluster }),
     },
     version: options.version,
     hooks: options.hooks,
   })
+}
+
+/** A view of who is there is acted on when it has stood still for this long. */
+const VIEW_STABLE_MS = 2000
+/** Most brokers that go come back; moving what they keep costs more than waiting. */
+const REPLACE_MS = 60_000
+
+function membershipOf(config: ResolvedConfig): NonNullable<ServerSettings['membership']> {
+  return {
+    port: config.clusterPort,
+    seeds: config.joinSeedNodes.flatMap((seed) => parseAddress(seed, CLUSTER_PORT_DEFAULT) ?? []),
+    rackLabel: config.rackLabel,
+    metadataReplicationFactor: config.metadataReplicationFactor,
+    vnodesPerNode: config.vnodesPerNode,
+    stableMs: VIEW_STABLE_MS,
+    replaceMs: REPLACE_MS,
+  }
 }
 
 /** Key by key, so that one without an effect shows. */

@@ -1,6 +1,7 @@
 // The client: one set of connections, and the producers, consumers and admin that share it. It does nothing until it is
 // asked for something.
 
+import { parseAddress } from '../base/address.ts'
 import { EastGuardError } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { ClusterAdmin } from './admin.ts'
@@ -82,13 +83,10 @@ export class EastGuardClient implements Client {
   }
 }
 
-/** `host`, `host:port` or `[ipv6]:port`. */
 function seedAddress(seed: string): Address {
-  const match = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(seed)
-  const host = match?.[1] ?? match?.[2]
-  if (host === undefined) throw invalid(`the seed '${seed}' is not host:port`)
-  const port = match?.[3] === undefined ? CLIENT_PORT_DEFAULT : Number(match[3])
-  return { host, port: whole(`the port of seed '${seed}'`, port, 1, 0xffff) }
+  const address = parseAddress(seed, CLIENT_PORT_DEFAULT)
+  if (address === undefined) throw invalid(`the seed '${seed}' is not host:port`)
+  return address
 }
 
 function invalid(message: string): EastGuardError {

@@ -38,6 +38,14 @@ export class Breakdown {
     this.hooks.onFatal(error)
   }
 
+  /** Not the disk's fault, and nothing that another start would mend. */
+  mustStop(error: Error): void {
+    if (this.reason !== undefined) return
+    this.reason = error.message
+    this.log.error(`the broker stops: ${error.message}`, { err: error })
+    this.hooks.onFatal(error)
+  }
+
   refusedAsOld(dataDir: DataDir, by: NodeId): void {
     if (this.reason !== undefined) return
     this.reason = 'the data directory is an older copy'

@@ -7,23 +7,30 @@ import { EastGuardError } from '../base/errors.ts'
 import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.ts'
 import { Peers } from '../broker/peers/peers.ts'
 import { PEERS_SETTINGS } from '../broker/peers/settings.ts'
+import { Keeper } from '../broker/shards/keeper.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { StartMemory } from '../model/starts.ts'
 import { DiskError } from '../ports/disk.ts'
 import type { Address } from '../ports/streams.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
+import type { NodeCluster } from '../storage/datadir/node-file.ts'
 import type { Journal } from '../storage/journal/journal.ts'
+import type { Neighbourhood } from './neighbourhood.ts'
 import type { ServerPorts, ServerSettings } from './types.ts'
 
 /** Entries that stay in memory behind a snapshot, of each shard. */
 const ENTRIES_KEPT = 256
 /** A shard's snapshot is due when it has written such a part of a journal file, at the least. */
 const SNAPSHOT_SHARE = 1 / 16
+/** A broker that stops gives so long to whoever is to lead its shards instead. */
+const HAND_OVER_MS = 1500
 
 export interface MetadataOptions {
   readonly ports: ServerPorts
   readonly settings: ServerSettings
   readonly dataDir: DataDir
+  readonly cluster: NodeCluster
+  readonly neighbourhood: Neighbourhood
   readonly journal: Journal
   onFailed(error: Error): void
   /** Another broker has met a start of this node that this data directory does not know. */
@@ -39,18 +46,24 @@ export interface OpenedMetadata {
 
 /** Closes the journal when it fails, and from then on with the rest. */
 export async function openMetadata(options: MetadataOptions): Promise<OpenedMetadata> {
-  const { dataDir, journal, settings } = options
+  const { dataDir, journal, neighbourhood } = options
+  const { address } = neighbourhood
   let log: ShardedLog | undefined
-  const peers = settings.cluster === undefined ? undefined : linksOf(options, () => log)
+  let keeper: Keeper | undefined
+  const peers = address === undefined ? undefined : linksOf(options, () => log)
   const close = async (): Promise<void> => {
+    keeper?.stop()
+    await log?.shards.handAllOver(HAND_OVER_MS)
     await (log ?? journal).close()
     await peers?.stop()
   }
   try {
     await dataDir.confirm('journal')
-    log = shardsOf(options, peers)
-    const port = settings.cluster?.port ?? 0
-    const listener = await peers?.listen({ host: settings.host, port })
+    const opened = shardsOf(options, peers)
+    log = opened
+    neighbourhood.onHint(({ shard, leader, term }) => opened.shards.hear(shard, leader, term))
+    const listener = address === undefined ? undefined : await peers?.listen(address)
+    keeper = keeperOf(options, opened)
     return { log, cluster: listener?.address, close }
   } catch (error) {
     await close()
@@ -59,15 +72,12 @@ export async function openMetadata(options: MetadataOptions): Promise<OpenedMeta
 }
 
 function linksOf(options: MetadataOptions, log: () => ShardedLog | undefined): Peers {
-  const { ports, settings } = options
-  const { clusterId, nodeId, starts } = options.dataDir
+  const { ports, neighbourhood, cluster } = options
+  const { nodeId, starts } = options.dataDir
   return new Peers({
-    ports,
-    identity: { clusterId, nodeId, starts },
-    directory: {
-      addressOf: (node) =>
-        settings.cluster?.neighbours().find((one) => one.nodeId === node)?.cluster,
-    },
+    ports: { ...ports, streams: neighbourhood.streams },
+    identity: { clusterId: cluster.id, nodeId, starts },
+    directory: neighbourhood,
     receive: (from, messages) => log()?.shards.receive(from, messages),
     settings: PEERS_SETTINGS,
     memory: memoryOf(options),
@@ -93,18 +103,17 @@ function memoryOf(options: MetadataOptions): StartMemory {
 }
 
 function shardsOf(options: MetadataOptions, peers: Peers | undefined): ShardedLog {
-  const { ports, settings, dataDir, journal } = options
-  const { nodeId, founder, metadataShards } = dataDir
-  const others = (): readonly NodeId[] => {
-    const all = settings.cluster?.neighbours() ?? []
-    return all.map((one) => one.nodeId).filter((node) => node !== nodeId)
-  }
+  const { ports, settings, dataDir, journal, cluster, neighbourhood } = options
+  const { nodeId } = dataDir
+  const { founder, shards } = cluster
+  // The dead are asked too: they may only be out of reach of those who say so.
+  const others = (): readonly NodeId[] => neighbourhood.neighbours().map((one) => one.nodeId)
   return openShardedLog({
     ports,
     journal,
     nodeId,
     founder,
-    shards: metadataShards,
+    shards,
     ...settings.metadataTiming,
     snapshotBytesLeast: settings.journalFileBytes * SNAPSHOT_SHARE,
     entriesKept: ENTRIES_KEPT,
@@ -112,19 +121,43 @@ function shardsOf(options: MetadataOptions, peers: Peers | undefined): ShardedLo
       peers?.send(to, messages)
     },
     others,
+    onLead: (shard, term) => neighbourhood.lead(shard, term),
     onFailed: (error) => options.onFailed(error),
   })
 }
 
+/** Undefined when this broker is told by hand what becomes of the shards' members. */
+function keeperOf(
+  { ports, settings, dataDir, neighbourhood }: MetadataOptions,
+  log: ShardedLog,
+): Keeper | undefined {
+  const { membership } = settings
+  if (membership === undefined) return undefined
+  return new Keeper({
+    clock: ports.clock,
+    log: ports.log,
+    shards: log.shards,
+    nodeId: dataDir.nodeId,
+    copies: membership.metadataReplicationFactor,
+    vnodes: membership.vnodesPerNode,
+    stableMs: membership.stableMs,
+    replaceMs: membership.replaceMs,
+    sight: () => neighbourhood.sight() ?? NOBODY,
+    nodes: () => log.state.nodes,
+  })
+}
+
+const NOBODY = { stableSince: undefined, brokers: [] }
+
 /** Resolves when this broker knows all that anybody was told, and has its number. Waits for a quorum of every shard. */
 export async function joinMetadata(
-  { ports, dataDir }: MetadataOptions,
+  { dataDir, cluster }: MetadataOptions,
   log: ShardedLog,
 ): Promise<void> {
   await log.allFresh()
-  const { nodeId, clusterId, founder, metadataShards: shards } = dataDir
+  const { nodeId } = dataDir
+  const { id: clusterId, founder, shards, foundedMs: timeMs } = cluster
   if (founder && log.state.cluster === undefined) {
-    const timeMs = ports.clock.wall()
     await insist(log, { kind: 'FoundCluster', clusterId, shards, timeMs })
   }
   if (!log.state.nodes.has(nodeId)) await insist(log, { kind: 'AddNode', nodeId })

@@ -2,11 +2,13 @@
 // the order in which each needs the one before. Ending goes the other way round. app/ gives it the machine's ports, sim/
 // simulated ones; nothing here knows which.
 //
-//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> journal ─> metadata (up to date) ─> log store (recovery)
+//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> neighbours (cluster known) ─> journal
+//     ─> metadata (up to date) ─> log store (recovery)
 //     ─> confirmed ─> broker ─> native door ─> ready
 //
 // The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready.
 
+import { assert } from '../base/assert.ts'
 import { Broker } from '../broker/broker.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
@@ -20,6 +22,7 @@ import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
 import { Breakdown } from './breakdown.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
+import { openNeighbourhood } from './neighbourhood.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
 export interface ServerOptions {
@@ -78,34 +81,51 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     displayName: settings.displayName,
     journalDir: JOURNAL_DIR,
     walDir: WAL_DIR,
-    cluster: {
-      clusterId: settings.cluster?.joins,
-      foundedMs: ports.clock.wall(),
-      metadataShards: settings.metadataShards,
-    },
   })
   opened.add(() => dataDir.close())
 
+  notReady = 'the broker looks for its cluster: none of join_seed_nodes has answered yet'
+  const neighbourhood = await breakdown.unlessRefused(
+    openNeighbourhood({
+      ports,
+      settings,
+      dataDir,
+      onFatal: (error) => breakdown.mustStop(error),
+    }),
+  )
+  opened.add(() => neighbourhood.stop())
+  const { cluster } = dataDir
+  assert(cluster !== undefined, 'a broker with neighbours knows its cluster')
+  notReady = 'the broker is starting'
   const journal = await openJournal({
     ...ports,
     fileBytes: settings.journalFileBytes,
     identity: dataDir.identity,
-    mayHoldNothing: !dataDir.founder,
+    mayHoldNothing: !cluster.founder,
     onFailed,
   })
   const metadataOptions = {
     ports,
     settings,
     dataDir,
+    cluster,
+    neighbourhood,
     journal,
     onFailed,
     onRefusedAsOld: (by: NodeId) => breakdown.refusedAsOld(dataDir, by),
   }
   const part = await openMetadata(metadataOptions)
-  opened.add(() => part.close())
-  const { log: metadata, cluster } = part
+  opened.add(async () => {
+    await part.close()
+    await neighbourhood.leave()
+  })
+  const { log: metadata, cluster: address } = part
   notReady = 'the broker waits for its metadata: too few of the brokers that keep it answer'
-  options.hooks.onMetadata?.({ nodeId: dataDir.nodeId, cluster, shards: metadata.shards })
+  options.hooks.onMetadata?.({
+    nodeId: dataDir.nodeId,
+    cluster: address,
+    shards: metadata.shards,
+  })
   await breakdown.unlessRefused(joinMetadata(metadataOptions, metadata))
   notReady = 'the broker is starting'
   let broker: Broker | undefined
@@ -123,7 +143,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   broker = new Broker(
     {
       nodeId: dataDir.nodeId,
-      clusterId: dataDir.clusterId,
+      clusterId: cluster.id,
       displayName: settings.displayName,
       hostLabel: settings.hostLabel,
       shards: () => metadata.shards.places(),
@@ -134,8 +154,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       retentionCheckMs: settings.retentionCheckMs,
       producerIdExpiryMs: settings.producerIdExpiryMs,
       heldBytesMax: settings.unflushedBytesMax,
-      others: () =>
-        settings.cluster?.neighbours().filter((one) => one.nodeId !== dataDir.nodeId) ?? [],
+      others: () => neighbourhood.neighbours(),
     },
     parts,
   )
@@ -147,15 +166,16 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     door.listen(ports.streams, { host: settings.host, port: settings.clientPort }),
   )
   clientPort = client.port
+  neighbourhood.clientPort(client.port)
   notReady = undefined
   let stopped: Promise<void> | undefined
   return {
     client,
     http: http.address,
-    cluster,
+    cluster: address,
     shards: metadata.shards,
     nodeId: dataDir.nodeId,
-    clusterId: dataDir.clusterId,
+    clusterId: cluster.id,
     stop: () => {
       notReady ??= 'the broker is stopping'
       stopped ??= opened.close()

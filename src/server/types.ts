@@ -1,5 +1,6 @@
 // What a whole broker stands on, what it is told, and what its owner gets back.
 
+import type { MembersOptions } from '../broker/members/types.ts'
 import type { BrokerOptions, Neighbour } from '../broker/options.ts'
 import type { Shards } from '../broker/shards/shards.ts'
 import type { ShardTiming } from '../broker/shards/types.ts'
@@ -7,6 +8,7 @@ import type { NativeDoorSettings } from '../doors/native/settings.ts'
 import type { ClusterId, NodeId } from '../model/ids.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Compute } from '../ports/compute.ts'
+import type { Datagrams } from '../ports/datagrams.ts'
 import type { Disk } from '../ports/disk.ts'
 import type { Http } from '../ports/http.ts'
 import type { Log } from '../ports/log.ts'
@@ -22,6 +24,7 @@ export interface ServerPorts {
   /** The data directory. */
   readonly disk: Disk
   readonly streams: Streams
+  readonly datagrams: Datagrams
   readonly http: Http
   readonly log: Log
   readonly metrics: Metrics
@@ -51,8 +54,30 @@ export interface ServerSettings
   /** A power of two; counts when this broker founds its cluster. */
   readonly metadataShards: number
   readonly metadataTiming: ShardTiming
-  /** Absent: this broker stays alone. */
+  /** How it finds the others and they it. Absent: it stays alone, or is told who they are. */
+  readonly membership?: MembershipSettings
+  /** Told by hand, for tests: who the others are, and what becomes of the shards' members is decided there too. */
   readonly cluster?: ClusterSettings
+}
+
+type SwimChanges = NonNullable<MembersOptions['settings']>
+
+export interface MembershipSettings {
+  /** UDP and TCP. */
+  readonly port: number
+  /** Cluster addresses; without any but its own a new broker founds a cluster. */
+  readonly seeds: readonly Address[]
+  /** Racks fail together. Empty: not known. */
+  readonly rackLabel: string
+  /** Brokers that hold each metadata shard, if there are so many. */
+  readonly metadataReplicationFactor: number
+  /** Tokens of each broker on the ring. */
+  readonly vnodesPerNode: number
+  /** A view of the brokers must have stood still for so long before the members of shards follow it. */
+  readonly stableMs: number
+  /** A broker that has been gone for longer loses its place in the shards. */
+  readonly replaceMs: number
+  readonly swim?: SwimChanges
 }
 
 interface ClusterSettings {

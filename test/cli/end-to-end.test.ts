@@ -157,11 +157,11 @@ test('a bad configuration stops the start with exit code 2, naming key, value an
 })
 
 test('a port that is taken ends the start with exit code 4, a data directory in use with 3', async () => {
-  const port = ['--client-port', String(broker.port), '--http-port', '0']
+  const port = ['--client-port', String(broker.port), '--http-port', '0', '--cluster-port', '0']
   const listen = await run('eastguard', ['server', '--data-dir', join(dir, 'other'), ...port])
   assert.equal(listen.code, 4, listen.err)
   assert.match(listen.err, new RegExp(`${broker.port}`))
-  const free = ['--client-port', '0', '--http-port', '0']
+  const free = ['--client-port', '0', '--http-port', '0', '--cluster-port', '0']
   const used = await run('eastguard', ['server', '--data-dir', join(dir, 'data'), ...free])
   assert.equal(used.code, 3, used.err)
   assert.match(used.err, /DATA_DIR_IN_USE/)

@@ -64,6 +64,8 @@ export async function spawnBroker(
       String(port),
       '--http-port',
       String(httpPort),
+      '--cluster-port',
+      '0',
       ...(options.flags ?? []),
     ],
     {

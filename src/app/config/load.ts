@@ -6,6 +6,7 @@
 
 import { hostname } from 'node:os'
 import { parse as parseYaml } from 'yaml'
+import { parseAddress } from '../../base/address.ts'
 import { utf8 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
@@ -229,8 +230,12 @@ function derive(values: Record<string, ConfigValue>, machineName: string): Resol
     // A machine's name may be a long one, with its domains; its beginning tells it apart.
     displayName: values['displayName'] ?? machineName.slice(0, NAME_BYTES_MAX),
     hostLabel: values['hostLabel'] ?? machineName.slice(0, NAME_BYTES_MAX),
+    rackLabel: values['rackLabel'] ?? '',
   } as unknown as ResolvedConfig
 }
+
+/** Of a seed that names none. */
+export const CLUSTER_PORT_DEFAULT = 2922
 
 function relationFaults(config: ResolvedConfig): string[] {
   const faults: string[] = []
@@ -254,12 +259,18 @@ function relationFaults(config: ResolvedConfig): string[] {
       `connection_bytes_max is ${config.connectionBytesMax}: at least max_frame_bytes, ${config.maxFrameBytes}, is needed`,
     )
   }
+  for (const seed of config.joinSeedNodes) {
+    if (parseAddress(seed, CLUSTER_PORT_DEFAULT) === undefined) {
+      faults.push(`join_seed_nodes has '${seed}': host:port is needed`)
+    }
+  }
   if (!isShardCount(config.metadataShards)) {
     faults.push(`metadata_shards is ${config.metadataShards}: it must be a power of two`)
   }
   for (const [key, text, most] of [
     ['display_name', config.displayName, NAME_BYTES_MAX],
     ['host_label', config.hostLabel, NAME_BYTES_MAX],
+    ['rack_label', config.rackLabel, NAME_BYTES_MAX],
     ['advertise_host', config.advertiseHost, HOST_BYTES_MAX],
   ] as const) {
     const bytes = utf8(text).length

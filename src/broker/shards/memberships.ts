@@ -232,6 +232,19 @@ export class Memberships {
     return refusal
   }
 
+  /** Asks the most advanced other voter of each shard led here to take over; whether there is any shard left. */
+  handAllOver(): boolean {
+    let left = false
+    for (const [shard, { raft }] of this.replicas) {
+      if (raft.role !== 'leader') continue
+      const successor = raft.successor
+      if (successor === undefined) continue
+      left = true
+      this.handOver(shard, successor)
+    }
+    return left
+  }
+
   async close(): Promise<void> {
     this.turns.stop()
     await this.checkpoints.settled()

@@ -29,6 +29,7 @@ import type { ShardsOptions, ShardView } from './types.ts'
 const TICKS_PER_HEARTBEAT = 2
 /** What is under way when it closes has so long to be answered. */
 const CLOSE_MS = 2000
+const HAND_OVER_POLL_MS = 50
 
 export class Shards {
   private readonly options: ShardsOptions
@@ -161,6 +162,23 @@ export class Shards {
     return this.memberships.handOver(shard, to)
   }
 
+  /** Somebody says who leads a shard. */
+  hear(shard: number, node: NodeId, term: number): void {
+    if (shard < this.options.shards) this.leaders.note(shard, { node, term })
+  }
+
+  /** Hands over what this broker leads, to whoever takes it within the time. */
+  async handAllOver(withinMs: number): Promise<void> {
+    const { clock } = this.options.ports
+    const deadline = clock.monotonic() + withinMs
+    while (this.ended === undefined && this.memberships.handAllOver()) {
+      if (clock.monotonic() >= deadline) return
+      await new Promise<void>((resolve) => {
+        clock.after(HAND_OVER_POLL_MS, resolve)
+      })
+    }
+  }
+
   /** Undefined: this broker has never been a member. */
   view(shard: number): ShardView | undefined {
     return this.memberships.view(shard)
@@ -279,6 +297,8 @@ export class Shards {
   }
 
   private leaderChanged(shard: number): void {
+    const leader = this.leaders.get(shard)
+    if (leader?.node === this.options.nodeId) this.options.onLead(shard, leader.term)
     this.proposals.leaderChanged(shard)
     this.reads.leaderChanged(shard)
     this.feedFollower.leaderChanged(shard)

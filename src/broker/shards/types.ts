@@ -39,6 +39,8 @@ export interface ShardsOptions extends ShardTiming {
   send(to: NodeId, messages: readonly PeerMessage[]): void
   /** Whether a command only takes more: such are refused when the disk is full, before deletions have no room left. */
   isGrowing(command: Uint8Array): boolean
+  /** This broker has begun to lead a shard. */
+  onLead(shard: number, term: number): void
   /** Other brokers that may know something. */
   others(): readonly NodeId[]
   /** The disk failed, or what was read cannot be understood: nothing more is promised. Called once. */

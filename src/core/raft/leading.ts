@@ -26,6 +26,8 @@ import { changed, isMember, isVoter, quorumValue } from './members.ts'
 import { Progress } from './progress.ts'
 import type { MembersChange, RaftOptions, ReadAnswer } from './types.ts'
 
+/** A follower that has answered none of so many rounds may be gone. */
+const ROUNDS_RECENT = 3
 const LEASE_SHARE = 0.85
 
 /** What leading needs of the member that leads. */
@@ -379,6 +381,21 @@ export class Leading {
     this.host.send({ kind: 'timeout-now', from: options.id, to: transfer.to, term })
     // From here on another may lead: nothing more is answered from here.
     this.host.stepDown()
+  }
+
+  /** The voter that has most of the log, of those that answered the newest rounds. */
+  get successor(): NodeId | undefined {
+    const { log, options } = this.host
+    let best: NodeId | undefined
+    let most = -1
+    for (const node of log.members.voters) {
+      const progress = this.peers.get(node)
+      if (node === options.id || progress === undefined) continue
+      if (progress.round + ROUNDS_RECENT < this.round || progress.match <= most) continue
+      best = node
+      most = progress.match
+    }
+    return best
   }
 
   /** Its own removal has committed: its work is done. */

@@ -94,6 +94,11 @@ export class Raft implements LeadingHost {
     return this.applied
   }
 
+  /** Who could take over soonest, as far as a leader knows. */
+  get successor(): NodeId | undefined {
+    return this.leading?.successor
+  }
+
   get members(): Members {
     return this.log.members
   }

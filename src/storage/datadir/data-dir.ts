@@ -31,7 +31,7 @@
 import { assert } from '../../base/assert.ts'
 import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { type ClusterId, clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { type NodeId, nodeId } from '../../model/ids.ts'
 import {
   newestStart,
   START_ID_BYTES,
@@ -40,12 +40,17 @@ import {
   type Starts,
   withStart,
 } from '../../model/starts.ts'
-import type { ClusterIdentity } from '../../model/swim.ts'
 import { type Disk, DiskError, type DiskLock } from '../../ports/disk.ts'
 import type { Random } from '../../ports/random.ts'
 import { readLogIdentity } from '../wal/recover.ts'
 import type { LogIdentity } from '../wal/types.ts'
-import { NODE_FILE, type NodeRecord, readNodeFile, writeNodeFile } from './node-file.ts'
+import {
+  NODE_FILE,
+  type NodeCluster,
+  type NodeRecord,
+  readNodeFile,
+  writeNodeFile,
+} from './node-file.ts'
 import { RecordWriter } from './record-writer.ts'
 
 const LOCK_FILE = 'lock'
@@ -53,7 +58,7 @@ const ID_BYTES = 16
 /** Nodes of which a start is remembered; beyond it those that were met longest ago are forgotten. */
 const MET_MAX = 4096
 
-interface ExistingOptions {
+export interface DataDirOptions {
   readonly disk: Disk
   readonly random: Random
   readonly displayName: string
@@ -62,27 +67,10 @@ interface ExistingOptions {
   readonly walDir: string
 }
 
-export interface DataDirOptions extends ExistingOptions {
-  /** What a new directory becomes part of; undefined when that will be known later, by `DataDir.joined`. */
-  readonly cluster:
-    | {
-        /** Undefined: of a cluster that it founds. */
-        readonly clusterId: ClusterId | undefined
-        readonly foundedMs: number
-        readonly metadataShards: number
-      }
-    | undefined
-}
-
 export interface DataDir extends StartMemory {
   readonly nodeId: NodeId
-  /** Undefined as long as it belongs to none. */
-  readonly cluster: ClusterIdentity | undefined
-  /** Of its cluster, which is known by then; and so are the shards of that. */
-  readonly clusterId: ClusterId
-  readonly metadataShards: number
-  /** It founded its cluster. */
-  readonly founder: boolean
+  /** Undefined before it has joined or founded one. */
+  readonly cluster: NodeCluster | undefined
   /** Of this start. */
   readonly bootCount: number
   /** This one, and those before it. */
@@ -91,10 +79,10 @@ export interface DataDir extends StartMemory {
   readonly fresh: boolean
   /** What journal and WAL write into their files. */
   readonly identity: LogIdentity
+  /** Durable when it resolves. A node belongs to one cluster for ever. */
+  joined(cluster: NodeCluster): Promise<void>
   /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
   confirm(part: 'journal' | 'wal'): Promise<void>
-  /** It belongs to this cluster from now on, for ever, and has founded it or not. To be awaited before anybody is told. */
-  joined(cluster: ClusterIdentity, founder: boolean): Promise<void>
   /** No later start acts under this node's id: `by` has met a later one than this directory knows. */
   refuse(by: NodeId): Promise<void>
   /** Lets another process in. */
@@ -130,7 +118,7 @@ export interface LockedDataDir {
 }
 
 /** Rejects as openDataDir does, and with DATA_DIR_UNUSABLE when there is none. Nothing is changed but the lock file. */
-export async function lockDataDir(options: ExistingOptions): Promise<LockedDataDir> {
+export async function lockDataDir(options: DataDirOptions): Promise<LockedDataDir> {
   const { disk } = options
   await readExisting(disk)
   const lock = await takeLock(disk)
@@ -156,7 +144,7 @@ function missing(): never {
 }
 
 async function openLocked(
-  options: ExistingOptions,
+  options: DataDirOptions,
   lock: DiskLock,
   create: () => NodeRecord,
 ): Promise<DataDir> {
@@ -207,16 +195,11 @@ function explained(error: unknown): unknown {
   return new EastGuardError('DATA_DIR_UNUSABLE', message, { cause: error })
 }
 
-function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord {
+function newRecord({ random, displayName }: DataDirOptions): NodeRecord {
   return {
-    cluster: cluster && {
-      id: cluster.clusterId ?? clusterId(toHex(random.bytes(ID_BYTES))),
-      foundedMs: cluster.foundedMs,
-      shards: cluster.metadataShards,
-    },
     nodeId: nodeId(toHex(random.bytes(ID_BYTES))),
     displayName,
-    founder: cluster !== undefined && cluster.clusterId === undefined,
+    cluster: undefined,
     journalBoots: 0,
     walBoots: 0,
     starting: 0,
@@ -227,7 +210,7 @@ function newRecord({ random, displayName, cluster }: DataDirOptions): NodeRecord
 }
 
 async function checkRecord(
-  options: ExistingOptions,
+  options: DataDirOptions,
   record: NodeRecord,
   exists: boolean,
 ): Promise<void> {
@@ -284,40 +267,26 @@ function opened(
   const { bootCount } = newestStart(starts)
   const writer = new RecordWriter(disk, record)
   const met = new Map(record.met)
-  let { cluster, founder } = record
-  const known = (): ClusterIdentity => {
-    assert(cluster !== undefined, 'the data directory belongs to a cluster by now')
-    return cluster
-  }
+  let { cluster } = record
   return {
     nodeId: record.nodeId,
     get cluster() {
       return cluster
     },
-    get clusterId() {
-      return known().id
-    },
-    get metadataShards() {
-      return known().shards
-    },
-    get founder() {
-      return founder
-    },
     bootCount,
     starts,
     fresh,
     identity: { nodeIdBytes: fromHex(record.nodeId), bootCount },
+    joined: async (joined) => {
+      assert(cluster === undefined, 'a node belongs to one cluster')
+      await writer.change({ cluster: joined })
+      cluster = joined
+    },
     confirm: (part) =>
       writer.change({ [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }),
     met: (node) => met.get(node),
     remember: (node, start) =>
       keep(met, node, start) ? writer.change({ met: new Map(met) }) : writer.flush(),
-    joined: async (identity, founded) => {
-      assert(cluster === undefined, 'a node belongs to one cluster for ever')
-      await writer.change({ cluster: identity, founder: founded })
-      cluster = identity
-      founder = founded
-    },
     refuse: (by) => writer.change({ refusedBy: by }),
     close: async () => {
       await writer.idle()

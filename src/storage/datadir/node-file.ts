@@ -1,11 +1,12 @@
 // node.json: who this data directory is. Text, so that people can read it; a checksum, so that nobody's slip of the pen
 // becomes an identity.
 //
-//   { "format": 4, "clusterId": "...", "foundedMs": 1767225600000, "metadataShards": 256, "nodeId": "...",
-//     "displayName": "...", "founder": true, "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
+//   { "format": 4, "nodeId": "...", "displayName": "...",
+//     "cluster": { "id": "...", "foundedMs": 1767225600000, "shards": 256, "founder": true },
+//     "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
 //     "met": ["<node id> 12:77c1...", ...], "refusedBy": "<node id>", "checksum": "1f2e3d4c" }
 //
-// `clusterId` and the two behind it are not there before the node has joined a cluster, or founded one. `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
+// There is no `cluster` before it is joined or founded. `journalBoots` and `walBoots` are the newest starts that have told these two their number, `starting` the newest that has
 // begun to (data-dir.ts says why there are three). `starts` are this directory's last ones, `met` the newest of each other
 // node that was met, longest ago first (model/starts.ts says what for); `refusedBy` is there when a broker has met a later
 // start of this node than this directory knows.
@@ -22,13 +23,17 @@ import { readIfThere, replaceFile } from '../checked-file.ts'
 export const NODE_FILE = 'node.json'
 const FORMAT = 4
 
+/** The cluster that a node belongs to, for ever. */
+export interface NodeCluster extends ClusterIdentity {
+  /** It founded it, and so is the first member of every metadata shard. */
+  readonly founder: boolean
+}
+
 export interface NodeRecord {
-  /** Undefined before it has joined one, or founded one; for ever then. */
-  readonly cluster: ClusterIdentity | undefined
   readonly nodeId: NodeId
   readonly displayName: string
-  /** It founded its cluster, and so is the first member of every metadata shard. */
-  readonly founder: boolean
+  /** Undefined before it has joined or founded one. */
+  readonly cluster: NodeCluster | undefined
   readonly journalBoots: number
   readonly walBoots: number
   readonly starting: number
@@ -40,10 +45,7 @@ export interface NodeRecord {
 }
 
 /** A record as JSON has it. */
-interface Written extends Omit<NodeRecord, 'cluster' | 'starts' | 'met'> {
-  readonly clusterId: string | undefined
-  readonly foundedMs: number | undefined
-  readonly metadataShards: number | undefined
+interface Written extends Omit<NodeRecord, 'starts' | 'met'> {
   readonly starts: readonly string[]
   readonly met: readonly string[]
 }
@@ -60,12 +62,8 @@ export function writeNodeFile(disk: Disk, record: NodeRecord): Promise<void> {
 }
 
 function encode(record: NodeRecord): Uint8Array {
-  const { cluster, ...rest } = record
   const written: Written = {
-    clusterId: cluster?.id,
-    foundedMs: cluster?.foundedMs,
-    metadataShards: cluster?.shards,
-    ...rest,
+    ...record,
     starts: record.starts.map(startText),
     met: Array.from(record.met, ([node, start]) => `${node} ${startText(start)}`),
   }
@@ -98,10 +96,12 @@ function decode(bytes: Uint8Array): NodeRecord {
   // The checksum says that we wrote it, so its fields have the types that we gave them.
   const record = content as unknown as Written
   return {
-    cluster: clusterOf(record),
     nodeId: nodeId(record.nodeId),
     displayName: record.displayName,
-    founder: record.founder,
+    cluster:
+      record.cluster === undefined
+        ? undefined
+        : { ...record.cluster, id: clusterId(record.cluster.id) },
     journalBoots: record.journalBoots,
     walBoots: record.walBoots,
     starting: record.starting,
@@ -109,11 +109,6 @@ function decode(bytes: Uint8Array): NodeRecord {
     met: new Map(record.met.map(metOf)),
     refusedBy: record.refusedBy === undefined ? undefined : nodeId(record.refusedBy),
   }
-}
-
-function clusterOf({ clusterId: id, foundedMs, metadataShards }: Written): NodeRecord['cluster'] {
-  if (id === undefined || foundedMs === undefined || metadataShards === undefined) return undefined
-  return { id: clusterId(id), foundedMs, shards: metadataShards }
 }
 
 function startText({ bootCount, id }: Start): string {

@@ -49,6 +49,7 @@ async function open(disk: Disk, boot: number = 1, snapshotBytes: number = 1e6): 
     entriesKept: 8,
     send: () => {},
     others: () => [],
+    onLead: () => {},
     onFailed,
   })
   await log.allFresh()

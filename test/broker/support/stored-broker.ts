@@ -71,7 +71,6 @@ export async function openStored(
     random,
     displayName: 'test',
     ...dirs,
-    cluster: { clusterId: undefined, foundedMs: 1, metadataShards: METADATA_SHARDS },
   })
   try {
     const { identity } = dataDir
@@ -90,6 +89,7 @@ export async function openStored(
       entriesKept: 8,
       send: () => {},
       others: () => [],
+      onLead: () => {},
       onFailed,
     })
     await metadata.allFresh()
@@ -107,7 +107,7 @@ export async function openStored(
     await settleRecovered(parts)
     await dataDir.confirm('journal')
     await dataDir.confirm('wal')
-    broker = new Broker(brokerOptions(dataDir.nodeId, dataDir.clusterId), parts)
+    broker = new Broker(brokerOptions(dataDir.nodeId, 'cd'.repeat(16)), parts)
     const running = broker
     const close = async (): Promise<void> => {
       await running.stop()

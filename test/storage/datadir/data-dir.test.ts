@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { fromUtf8, utf8 } from '../../../src/base/bytes.ts'
 import { EastGuardError, type ErrorCode } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
-import { type NodeId, nodeId } from '../../../src/model/ids.ts'
+import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
 import {
   inPast,
   newestStart,
@@ -21,6 +21,7 @@ import { keptLog, manualClock, seededRandom } from '../support/ports.ts'
 import { untilCrash } from '../support/until-crash.ts'
 
 let seed = 1
+const CLUSTER = { id: clusterId('c1'.repeat(16)), foundedMs: 5, shards: 8, founder: true }
 
 function open(disk: Disk): Promise<DataDir> {
   return openDataDir({
@@ -29,7 +30,6 @@ function open(disk: Disk): Promise<DataDir> {
     displayName: 'east-1',
     journalDir: 'journal',
     walDir: 'wal',
-    cluster: { clusterId: undefined, foundedMs: 5, metadataShards: 8 },
   })
 }
 
@@ -87,11 +87,14 @@ test('the first start makes an identity, and each later one keeps it and counts'
   const first = await start(disk)
   assert.ok(first.fresh)
   assert.equal(first.bootCount, 1)
+  assert.equal(first.cluster, undefined)
+  await first.joined(CLUSTER)
+  assert.deepEqual(first.cluster, CLUSTER)
   await first.close()
   const second = await start(disk)
   assert.ok(!second.fresh)
   assert.equal(second.bootCount, 2)
-  assert.deepEqual([second.nodeId, second.clusterId], [first.nodeId, first.clusterId])
+  assert.deepEqual([second.nodeId, second.cluster], [first.nodeId, CLUSTER])
   await second.close()
 })
 

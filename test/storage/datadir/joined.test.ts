@@ -17,7 +17,6 @@ function open(disk: Disk): Promise<DataDir> {
     displayName: 'east-1',
     journalDir: 'journal',
     walDir: 'wal',
-    cluster: undefined,
   })
 }
 
@@ -27,16 +26,13 @@ for (const founder of [true, false]) {
     const disk = simDisk().mount()
     const first = await open(disk)
     assert.equal(first.cluster, undefined)
-    assert.throws(() => first.clusterId, /belongs to a cluster/)
     await first.close()
     const second = await open(disk)
-    assert.deepEqual([second.cluster, second.founder], [undefined, false])
-    await second.joined(CLUSTER, founder)
-    await assert.rejects(second.joined({ ...CLUSTER, shards: 8 }, false), /one cluster for ever/)
-    for (const dir of [second, await reopened(second, disk)]) {
-      assert.deepEqual([dir.cluster, dir.founder], [CLUSTER, founder])
-      assert.deepEqual([dir.clusterId, dir.metadataShards], [CLUSTER.id, CLUSTER.shards])
-    }
+    assert.equal(second.cluster, undefined)
+    const cluster = { ...CLUSTER, founder }
+    await second.joined(cluster)
+    await assert.rejects(second.joined({ ...cluster, shards: 8 }), /one cluster/)
+    for (const dir of [second, await reopened(second, disk)]) assert.deepEqual(dir.cluster, cluster)
   })
 }
 
@@ -51,12 +47,14 @@ test('a crash while the cluster is written down leaves all of it or nothing, and
     const sim = simDisk({ seed: operation })
     const dir = await open(sim.mount())
     const at = sim.operations + operation
-    const ended = await untilCrash(sim, at, CUT, () => dir.joined(CLUSTER, true).then(() => true))
+    const ended = await untilCrash(sim, at, CUT, () =>
+      dir.joined({ ...CLUSTER, founder: true }).then(() => true),
+    )
     const again = await open(sim.mount())
     if (again.cluster !== undefined) {
       wasWritten++
-      assert.deepEqual([again.cluster, again.founder], [CLUSTER, true])
-    } else assert.deepEqual([ended, again.founder], [undefined, false])
+      assert.deepEqual(again.cluster, { ...CLUSTER, founder: true })
+    } else assert.equal(ended, undefined)
     if (ended === true) break
   }
   assert.ok(wasWritten > 0)
