@@ -68,8 +68,15 @@ function describeBrokers(
     },
     ...options
       .others()
-      .map(({ client, cluster: _, ...known }) =>
-        whole({ ...known, host: client.host, clientPort: client.port }),
+      .map(({ nodeId: other, displayName: name, hostLabel: label, state: how, client }) =>
+        whole({
+          nodeId: other,
+          displayName: name,
+          hostLabel: label,
+          state: how,
+          host: client.host,
+          clientPort: client.port,
+        }),
       ),
   ]
   return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)

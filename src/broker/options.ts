@@ -22,7 +22,7 @@ interface BrokerPorts {
 }
 
 /** Who keeps a part of the metadata, as far as is known. */
-export interface ShardPlace {
+interface ShardPlace {
   readonly members: readonly NodeId[]
   readonly leader: NodeId | undefined
 }

@@ -11,7 +11,10 @@ const B = nodeId('b'.repeat(32))
 const CLUSTER = clusterId('c'.repeat(32))
 const FOUND: Command = { kind: 'FoundCluster', clusterId: CLUSTER, shards: 8, timeMs: 5 }
 
-function machine(): { readonly state: ReturnType<typeof emptyState>; run(c: Command): unknown } {
+function machine(): {
+  readonly state: ReturnType<typeof emptyState>
+  readonly run: (c: Command) => unknown
+} {
   const state = emptyState()
   return {
     state,
