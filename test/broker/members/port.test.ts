@@ -178,7 +178,7 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
 /** A broker that joins on a disk on which nothing is written before `write` is called. */
 async function slowJoiner(
   net: Net,
-): Promise<{ readonly broker: Broker; write(): void; sent(): number }> {
+): Promise<{ readonly broker: Broker; readonly write: () => void; readonly sent: () => number }> {
   let write: (() => void) | undefined
   let sent = 0
   const broker = await net.start('b', ['a'], {
