@@ -16,6 +16,8 @@ export const SUSPECTERS_MAX = 3
 export const HOST_BYTES_MAX = 253
 /** In UTF-8: display names and labels. */
 export const NAME_BYTES_MAX = 64
+/** No member gets there by itself; what claims more could not be contradicted. */
+export const INCARNATION_MAX: number = 2 ** 52
 /** Shards are numbered below this. */
 export const SHARDS_MAX = 4096
 /** Members that one broker keeps in mind, the dead ones with them. */

@@ -97,7 +97,7 @@ export class Membership {
     suspectedBy: readonly NodeId[],
   ): void {
     const { host } = this
-    const { table, now, options } = host
+    const { table, now } = host
     const { member } = known
     const was = before?.state
     if (restarted || was !== member.state || before?.incarnation !== member.incarnation) {
@@ -107,22 +107,22 @@ export class Membership {
     if (member.state === 'dead' && was !== 'dead') this.bury(known)
     host.gossip.tell({ member, suspectedBy: known.suspectedBy })
     if (before !== undefined) this.judgeSteadiness(known, before, restarted)
-    const settles = was === 'suspect' && !known.held
-    if (
-      before === undefined ||
-      restarted ||
-      isLive(before.state) !== isLive(member.state) ||
-      movesView(before.profile, member.profile)
-    ) {
-      table.changed(now)
-    } else if (settles) table.settledAt = now
+    const comes = before === undefined || restarted || !isLive(before.state)
+    const goes = before !== undefined && isLive(before.state) !== isLive(member.state)
+    const moves = before !== undefined && movesView(before.profile, member.profile)
+    if (comes || goes || moves) table.changed(now)
+    else if (was === 'suspect' && !known.held) table.settledAt = now
     host.emit({ kind: 'member', member, was, restarted })
-    if (isLive(member.state) && (before === undefined || restarted || !isLive(before.state))) {
-      this.listener.arrived(known, was === 'dead')
-    }
+    this.tellListener(known, comes, was === 'dead')
+  }
+
+  private tellListener(known: Known, comes: boolean, back: boolean): void {
+    const { table, options } = this.host
+    const { state } = known.member
+    if (!isLive(state)) return this.forgetOldest(options.settings.deadMax)
+    if (comes) this.listener.arrived(known, back)
     const own = known.suspectedBy.includes(table.self.node)
-    if (member.state === 'suspect' && !own) this.listener.suspected(known)
-    if (!isLive(member.state)) this.forgetOldest(options.settings.deadMax)
+    if (state === 'suspect' && !own) this.listener.suspected(known)
   }
 
   private confirm(known: Known, by: readonly NodeId[]): void {

@@ -19,6 +19,7 @@ import {
   type ClusterIdentity,
   type Endpoint,
   HOST_BYTES_MAX,
+  INCARNATION_MAX,
   type Life,
   MEMBER_STATES,
   NAME_BYTES_MAX,
@@ -142,6 +143,7 @@ export function readUpdate(r: ByteReader): Update {
   const node = readNode(r)
   const life = readLife(r)
   const incarnation = readWhole(r)
+  if (incarnation > INCARNATION_MAX) throw new Truncated(`incarnation ${incarnation}`)
   const code = r.u8()
   const state = MEMBER_STATES[code]
   if (state === undefined) throw new Truncated(`state ${code} of a member`)

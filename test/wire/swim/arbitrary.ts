@@ -7,6 +7,7 @@ import {
   type ClusterIdentity,
   type Endpoint,
   HOST_BYTES_MAX,
+  INCARNATION_MAX,
   type Life,
   NAME_BYTES_MAX,
   SHARDS_MAX,
@@ -50,7 +51,7 @@ const member = fc.record({
   node,
   boot: u32,
   nonce: u32,
-  incarnation: fc.maxSafeNat(),
+  incarnation: fc.maxSafeNat().map((n) => n % (INCARNATION_MAX + 1)),
   state: fc.constantFrom('alive', 'suspect', 'dead', 'left'),
   profile,
 })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { crc32c } from '../../../src/base/checksum.ts'
 import { Truncated } from '../../../src/base/cursor.ts'
 import {
+  INCARNATION_MAX,
   PACKET_BYTES_MAX,
   PACKET_SEAL_BYTES,
   type Packet,
@@ -134,5 +135,16 @@ it('a packet of another version is refused by its version', () => {
       assert.throws(() => readPacket(sealed(bytes)), /version 2/)
     }),
     { numRuns: 10 },
+  )
+})
+
+it('an incarnation that its owner could not contradict is refused', () => {
+  fc.assert(
+    fc.property(packet, update, (p, one) => {
+      const member = { ...one.member, incarnation: INCARNATION_MAX + 1 }
+      const bytes = writePacket({ ...p, updates: [{ ...one, member }], hints: [] })
+      assert.throws(() => readPacket(bytes), /incarnation/)
+    }),
+    { numRuns: 20 },
   )
 })
