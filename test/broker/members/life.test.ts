@@ -61,6 +61,34 @@ test('a broker that leaves is gone at once, and nobody suspects it', async () =>
   }
 })
 
+test('a broker that has left is counted on again when it starts again', async () => {
+  const net = new Net(22)
+  const all = await net.cluster(['a', 'b', 'c'])
+  const leaver = net.brokers.get('b') as Broker
+  const left = leaver.members.leave()
+  await net.run(3000)
+  await left
+  await leaver.members.stop()
+  leaver.process.kill()
+  const living = others(all, 'b')
+  assert.ok(agreed(living))
+  const again = await net.start('b', ['a'])
+  await net.until('all see it', () => agreed([...living, again]), 5000)
+})
+
+test('what is done in answer to news, while it is told, is told in its turn', async () => {
+  const net = new Net(23)
+  const [a] = await net.cluster(['a', 'b'])
+  assert.ok(a !== undefined)
+  let shard = 0
+  const c = await net.start('c', ['b'], {
+    // Whenever it hears of somebody it leads one more shard.
+    onMember: (members) => members.lead(shard++, 1),
+  })
+  await net.until('its hints have come', () => a.hints.some((hint) => hint.endsWith(' c')), 5000)
+  assert.ok(c.hints.length >= 2)
+})
+
 test('leaving ends at once for a broker that is alone, or takes no part', async () => {
   const net = new Net(14)
   const alone = await net.start('a')

@@ -35,6 +35,7 @@ export interface BrokerOptions {
   /** To be awaited before the cluster is written down. */
   readonly slowDisk?: () => Promise<void>
   readonly ports?: (ports: ProcessPorts) => ProcessPorts
+  readonly onMember?: (members: Members) => void
 }
 
 export class Broker {
@@ -72,6 +73,7 @@ export class Broker {
           kept.founder = founder
         },
         onMember: () => {
+          options.onMember?.(this.members)
           kept.peers = this.members.neighbours().map(({ cluster }) => cluster)
         },
         onRefused: (boot) => this.refusals.push(boot),
