@@ -113,7 +113,7 @@ const options = new Command('torture')
       .choices(['records', 'metadata'])
       .default('records'),
   )
-  .option('--brief', 'in metadata: no round takes longer than it must')
+  .option('--brief', 'in metadata: few shards, and no round takes longer than it must')
   .parse()
   .opts<Options>()
 

@@ -18,6 +18,8 @@ export interface Scene {
   violation(what: string): void
 }
 
+/** A cluster has so many shards at the least. */
+export const SHARDS_LEAST = 32
 /** Longer than an election takes. */
 const PAUSE_MS_LEAST = 2200
 const PAUSE_MS_MORE = 1500
@@ -51,8 +53,8 @@ async function killOne(scene: Scene): Promise<string> {
 
 async function pauseLeader(scene: Scene): Promise<string> {
   const { cluster, random } = scene
-  const shard = random.below(256)
-  const leader = (await cluster.leader(shard)) ?? random.below(cluster.brokers.length)
+  const leader =
+    (await cluster.leader(random.below(SHARDS_LEAST))) ?? random.below(cluster.brokers.length)
   const [victim, survivor] = pick(cluster.brokers, random, leader)
   const began = performance.now()
   victim.pause()

@@ -20,9 +20,10 @@ import { checkLinearizable } from '../../../src/sim/linear/check.ts'
 import { pause } from '../../support/broker-process.ts'
 import { Cluster } from '../../support/cluster.ts'
 import type { ClusterBroker } from '../../support/cluster-broker.ts'
-import { KINDS, type Kind, type Scene, strike } from './faults.ts'
+import { KINDS, type Kind, type Scene, SHARDS_LEAST, strike } from './faults.ts'
 import { Keeper } from './keeper.ts'
 
+const SHARDS = 256
 const CLIENTS = 6
 const THINK_MS_MAX = 40
 /** Whenever a majority runs, everything works within this. */
@@ -32,7 +33,7 @@ const LOG_CHARS = 3000
 export interface MetadataTorture {
   readonly rounds: number
   readonly seed: number
-  /** No round takes longer than it must. */
+  /** Few shards, and no round takes longer than it must. */
   readonly brief: boolean
   print(line: string): void
 }
@@ -40,7 +41,8 @@ export interface MetadataTorture {
 /** Resolves with the code to end with. */
 export async function tortureMetadata(options: MetadataTorture): Promise<number> {
   const began = performance.now()
-  const flags = ['--log-level=info']
+  const shards = options.brief ? SHARDS_LEAST : SHARDS
+  const flags = ['--log-level=info', `--metadata-shards=${shards}`]
   const cluster = await Cluster.form({ brokers: 3, parent: tmpdir(), flags })
   const run = new Run(options, cluster)
   options.print(`three brokers are settled after ${seconds(began)} s`)
