@@ -7,7 +7,7 @@ import type { ShardView } from '../../src/broker/shards/types.ts'
 import type { ClusterId, NodeId } from '../../src/model/ids.ts'
 import type { Refusal } from '../../src/model/raft.ts'
 import type { Address } from '../../src/ports/streams.ts'
-import { type BrokerProcess, freePort, pause, spawnBroker } from './broker-process.ts'
+import { type BrokerProcess, freePort, spawnBroker } from './broker-process.ts'
 import type { ClusterCommand, ClusterReport, MembershipStep } from './cluster-commands.ts'
 
 const PROGRAM = fileURLToPath(new URL('./cluster-broker-main.js', import.meta.url))
@@ -157,9 +157,9 @@ export class ClusterBroker {
     if (process === undefined) return
     if (this.paused) this.resume()
     process.child.kill(signal)
-    const ended = await Promise.race([process.exited, pause(END_MS).then(() => undefined)])
-    if (ended === undefined) process.child.kill('SIGKILL')
+    const late = setTimeout(() => process.child.kill('SIGKILL'), END_MS)
     await process.exited
+    clearTimeout(late)
     this.process = undefined
   }
 }
