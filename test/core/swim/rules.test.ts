@@ -18,6 +18,7 @@ import type {
   PacketBody,
   Profile,
   SyncAnswer,
+  SyncRequest,
   Update,
 } from '../../../src/model/swim.ts'
 import { SIZES } from './machine.ts'
@@ -107,8 +108,8 @@ class Bench {
   hear(n: number, updates: readonly Update[], body: PacketBody = { kind: 'gossip' }): void {
     this.receive({ cluster: CLUSTER, from: idOf(n), boot: 1, nonce: n, body, updates, hints: [] })
   }
-  receive(packet: Packet): void {
-    this.swim.receive(packet, at(9), this.now)
+  receive(packet: Packet, from: Endpoint = at(9)): void {
+    this.swim.receive(packet, from, this.now)
     this.take()
   }
 
@@ -377,4 +378,72 @@ test('pings for others are bounded', () => {
   }
   assert.equal(bench.sent.filter(({ packet }) => packet.body.kind === 'ping').length, 256)
   assert.equal(bench.swim.counters.dropped, 44)
+})
+
+test('when one that was thought dead is back, the deaths of others are not told on: they may be as wrong', () => {
+  const bench = new Bench()
+  bench.hear(9, [news(memberOf(1, 'alive')), news(memberOf(2, 'alive'))])
+  bench.hear(9, [news(memberOf(1, 'dead')), news(memberOf(2, 'dead'))])
+  bench.hear(9, [news(memberOf(1, 'alive', { incarnation: 1 }))])
+  bench.sent = []
+  bench.pass(1000)
+  const told = bench.sent.flatMap(({ to, packet }) => (to.host === 'h1' ? packet.updates : []))
+  assert.ok(told.length > 0)
+  assert.ok(told.every(({ member }) => member.state !== 'dead'))
+})
+
+test('a probe that an earlier life did not answer is not held against the later one', () => {
+  const bench = new Bench()
+  bench.hear(9, [news(memberOf(1, 'alive')), news(memberOf(2, 'alive'))])
+  const asks = (n: number): boolean =>
+    bench.sent.some(({ to, packet }) => packet.body.kind === 'ping' && to.host === `h${n}`)
+  while (!asks(1)) bench.pass(10)
+  bench.hear(9, [news(memberOf(1, 'alive', { boot: 2 }))])
+  bench.pass(SWIM_SETTINGS.periodMs)
+  assert.equal(bench.stateOf(1), 'alive')
+})
+
+function asked(cluster: SyncRequest['cluster'], change: Partial<SyncRequest> = {}): SyncRequest {
+  const updates = [news(memberOf(1, 'alive'))]
+  return { kind: 'sync', cluster, from: idOf(1), boot: 1, nonce: 1, updates, hints: [], ...change }
+}
+
+test('a sync is answered to the cluster and to newcomers, and refused with the reason to others', () => {
+  const bench = new Bench()
+  const { swim } = bench
+  const reason = (request: SyncRequest): string => {
+    const answer = swim.answerSync(request, bench.now)
+    return answer.kind === 'sync-refused' ? answer.reason : answer.kind
+  }
+  assert.equal(reason(asked(OTHER_CLUSTER)), 'other-cluster')
+  assert.equal(bench.stateOf(1), undefined)
+  assert.equal(reason(asked(undefined)), 'sync-answer')
+  assert.equal(reason(asked(CLUSTER)), 'sync-answer')
+  assert.equal(bench.stateOf(1), 'alive')
+  assert.equal(reason(asked(CLUSTER, { nonce: 5 })), 'old-life')
+  assert.equal(reason(asked(CLUSTER, { boot: 0 })), 'old-life')
+  assert.equal(reason(asked(CLUSTER, { from: idOf(0), nonce: 0 })), 'itself')
+  swim.leave(bench.now)
+  assert.equal(reason(asked(CLUSTER)), 'no-member')
+})
+
+test('a stranger is asked for all it knows, unless it is known by then, and not too many are', () => {
+  const bench = new Bench()
+  const stranger = (n: number): Packet => ({
+    cluster: CLUSTER,
+    from: idOf(n),
+    boot: 1,
+    nonce: n,
+    body: { kind: 'gossip' },
+    updates: [],
+    hints: [],
+  })
+  bench.receive(stranger(1), at(1))
+  bench.receive(stranger(2), at(2))
+  bench.hear(9, [news(memberOf(2, 'alive'))])
+  bench.pass(1500)
+  assert.ok(bench.asked.some(({ host }) => host === 'h1'))
+  assert.ok(bench.asked.every(({ host }) => host !== 'h2'))
+  for (let n = 10; n < 40; n++) bench.receive(stranger(n), at(n))
+  assert.ok(bench.swim.counters.dropped >= 10)
 })
