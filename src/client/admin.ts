@@ -44,9 +44,14 @@ export class ClusterAdmin implements Admin {
     const { policy = {}, ifNotExists = false } = options
     const request = { name, token, ifNotExists, policy }
     const what = `creating topic '${name}'`
-    const { created } = await this.cluster.call(what, createTopic, request, deadline)
+    const { created, topicId } = await this.cluster.call(what, createTopic, request, deadline)
     this.cluster.forgetTopic(name)
-    return { ...(await this.describe(name, deadline)), created }
+    const view = await this.describe(name, deadline)
+    if (view.topicId !== topicId) {
+      const message = `topic '${name}' was made, and deleted again by somebody else since`
+      throw new EastGuardError('UNKNOWN_TOPIC', message, { detail: { topicId } })
+    }
+    return { ...view, created }
   }
 
   async deleteTopic(name: string, options: CallOptions = {}): Promise<void> {

@@ -8,6 +8,7 @@ import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
 import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../model/shards.ts'
 import { checkTopicName } from '../../model/topic-name.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { TopicRef } from '../metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from '../options.ts'
 
@@ -27,6 +28,7 @@ export interface CreatedTopic {
 
 /** Producer ids given to one asker at a time. */
 const PRODUCER_IDS_BLOCK = 1000
+const ROUTE_FRESH_MS = 500
 /** For those who have asked for an equal policy to count as success already. */
 const OTHER_POLICY_HINT = 'use another name, the policy that it has, or change it with alter-topic'
 
@@ -35,6 +37,8 @@ export class TopicService {
   private readonly parts: BrokerParts
   /** Brokers alive: one, until there are more. */
   private readonly alive: number = 1
+  /** Until something changes. */
+  private sorted: readonly Topic[] | undefined
   private nextProducerId = 0
   private producerIdsLeft = 0
   private allocating: Promise<void> | undefined
@@ -42,6 +46,9 @@ export class TopicService {
   constructor(options: BrokerOptions, parts: BrokerParts) {
     this.options = options
     this.parts = parts
+    parts.metadata.onChange(() => {
+      this.sorted = undefined
+    })
   }
 
   async create(request: CreateTopicRequest): Promise<CreatedTopic> {
@@ -153,6 +160,23 @@ export class TopicService {
     return this.find(ref)
   }
 
+  /**
+   * For routing: fresh if the shard's leader says so soon, else what this broker knows. Who is cut off from the leader may
+   * still read what is here, and a route that is out of date is told so. Rejects with UNKNOWN_TOPIC or METADATA_UNAVAILABLE.
+   */
+  async findRoute(ref: TopicRef): Promise<Topic> {
+    const { metadata, ports } = this.parts
+    const fresh = metadata.fresh(ref)
+    await settledWithin(ports.clock, fresh, ROUTE_FRESH_MS)
+    const known =
+      ref.name !== undefined
+        ? metadata.state.topicsByName.get(ref.name)
+        : metadata.state.topics.get(ref.topicId)
+    if (known !== undefined) return known
+    await fresh
+    return this.find(ref)
+  }
+
   /** As far as this broker knows. Throws UNKNOWN_TOPIC. */
   find(ref: TopicRef): Topic {
     const { state } = this.parts.metadata
@@ -163,9 +187,12 @@ export class TopicService {
     throw new EastGuardError('UNKNOWN_TOPIC', `there is no topic ${what}`)
   }
 
+  /** By name. */
   list(): readonly Topic[] {
-    const topics = [...this.parts.metadata.state.topics.values()]
-    return topics.sort((a, b) => (a.name < b.name ? -1 : 1))
+    this.sorted ??= [...this.parts.metadata.state.topics.values()].sort((a, b) =>
+      a.name < b.name ? -1 : 1,
+    )
+    return this.sorted
   }
 
   /** Fresh for ever: ids of a block that a crash left unused are skipped. */
@@ -195,4 +222,16 @@ function refused(refusal: Refusal, existsHint?: string): EastGuardError {
   const { code, message, detail } = refusal
   const hint = code === 'TOPIC_EXISTS' ? existsHint : undefined
   return new EastGuardError(code, message, { detail, ...(hint === undefined ? {} : { hint }) })
+}
+
+/** Resolves when the promise has settled, either way, or the time is over. */
+function settledWithin(clock: Clock, promise: Promise<unknown>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve)
+    const settled = (): void => {
+      timer.cancel()
+      resolve()
+    }
+    promise.then(settled, settled)
+  })
 }

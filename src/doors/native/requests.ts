@@ -90,7 +90,10 @@ export function handlerOf(operation: number): Handler | undefined {
 
 async function describe(broker: Broker, name: string, brief: boolean): Promise<TopicDescription> {
   try {
-    return { topic: await broker.topics.findFresh({ name }), brief }
+    return {
+      topic: await (brief ? broker.topics.findRoute({ name }) : broker.topics.findFresh({ name })),
+      brief,
+    }
   } catch (error) {
     const known = toEastGuardError(error)
     // Nobody knows yet: the whole request may be sent again.
