@@ -61,8 +61,8 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'keep leading after handing over',
     file: 'src/core/raft/leading.js',
-    find: 'this.host.stepDown();\n    }\n    /** Its own removal',
-    replace: 'this.transfer = undefined;\n    }\n    /** Its own removal',
+    find: 'nothing more is answered from here.\n        this.host.stepDown();',
+    replace: 'nothing more is answered from here.\n        this.transfer = undefined;',
   },
   {
     name: 'install a snapshot without its membership',
