@@ -50,6 +50,10 @@ export interface MachineOptions {
   readonly startMsMax?: number
   /** Before each start. */
   readonly onStart?: () => void
+  /** Asked before each start; default: it may. */
+  readonly mayStart?: () => boolean
+  /** A broker says that it cannot go on; it ends, and is started again. */
+  readonly onFatal?: (error: Error) => void
 }
 
 export class Machine {
@@ -99,7 +103,7 @@ export class Machine {
   }
 
   start(): void {
-    if (this.process !== undefined) return
+    if (this.process !== undefined || this.options.mayStart?.() === false) return
     const start = ++this.starts
     this.refused = false
     const { settings, onStart, startMsMax = START_MS_MAX } = this.options
@@ -119,7 +123,10 @@ export class Machine {
       settings: settings(),
       version: '0.0.0',
       hooks: {
-        onFatal: (error) => this.died(life, `it cannot go on: ${error.message}`),
+        onFatal: (error) => {
+          if (this.process === life) this.options.onFatal?.(error)
+          this.died(life, `it cannot go on: ${error.message}`)
+        },
         onMetadata: ({ nodeId, shards }) => {
           this.nodeId = nodeId
           this.metadata = { life, shards }

@@ -15,7 +15,8 @@ type MachineStep = Exclude<Step, LinkStep | ConnectionStep | MemberStep>
 export interface FaultsOptions {
   readonly world: World
   readonly machines: readonly Machine[]
-  readonly membership: Membership
+  /** Absent: the brokers themselves decide who keeps what, and steps of that are no faults. */
+  readonly membership?: Membership
   /** Of everybody, clients too. */
   readonly hosts: readonly string[]
   readonly watcher: Watcher
@@ -33,6 +34,11 @@ export class Faults {
 
   constructor(options: FaultsOptions) {
     this.options = options
+  }
+
+  /** Some link is not as it should be. */
+  get linksAreBad(): boolean {
+    return this.active.size > 0
   }
 
   take(step: Step): void {
@@ -72,10 +78,10 @@ export class Faults {
       case 'half-open':
         return this.strikeConnections(step)
       case 'move':
-        this.options.membership.move(step.shard, step.broker)
+        this.options.membership?.move(step.shard, step.broker)
         return true
       case 'hand-over':
-        return this.options.membership.handOver(step.shard, step.broker)
+        return this.options.membership?.handOver(step.shard, step.broker) ?? false
       case 'power-cut':
         return this.cutPower(step)
       case 'pause':

@@ -8,9 +8,8 @@
 
 import { Judge } from '../judge.ts'
 import { checkLinearizable } from '../linear/check.ts'
-import type { Watcher } from '../machine.ts'
+import { Stage } from '../stage.ts'
 import type { Loop } from '../storage/scenario.ts'
-import { simWorld, type World } from '../world.ts'
 import { Faults } from './faults.ts'
 import { Machines } from './machines.ts'
 import { Membership } from './membership.ts'
@@ -35,10 +34,6 @@ export interface ClusterOutcome {
 const START_MS_MAX = 30_000
 /** After the last fault everything must work again within this. */
 const CONVERGE_MS = 40_000
-/** How often is looked whether something has come true. */
-const LOOK_MS = 100
-/** No run needs more; one that does goes round in circles. */
-const EVENTS_MAX = 5_000_000
 
 export async function runCluster(plan: ClusterPlan, loop: Loop): Promise<ClusterOutcome> {
   const run = new Run(plan, loop)
@@ -46,24 +41,18 @@ export async function runCluster(plan: ClusterPlan, loop: Loop): Promise<Cluster
   return run.outcome()
 }
 
-class Run implements Watcher {
+class Run extends Stage {
   private readonly plan: ClusterPlan
-  private readonly loop: Loop
-  private readonly world: World
   private readonly judge = new Judge()
   private readonly machines: Machines
   private readonly membership: Membership
   private readonly faults: Faults
   private readonly metadata: readonly MetadataClient[]
   private readonly records: readonly RecordClient[]
-  private readonly story: string[] = []
-  private readonly wrong: string[] = []
-  private events = 0
 
   constructor(plan: ClusterPlan, loop: Loop) {
+    super(plan.seed, loop)
     this.plan = plan
-    this.loop = loop
-    this.world = simWorld(plan.seed)
     const machines = new Machines(this.world, plan, this)
     this.machines = machines
     const { all } = machines
@@ -97,15 +86,6 @@ class Run implements Watcher {
       (host, i) =>
         new RecordClient({ ...common(host, i, 1000), number: i, judge: this.judge, machines }),
     )
-  }
-
-  say(line: string): void {
-    this.story.push(`${this.world.clock.monotonic().toFixed(3).padStart(10)} ${line}`)
-  }
-
-  violation(what: string): void {
-    this.wrong.push(what)
-    this.say(`VIOLATION: ${what}`)
   }
 
   async whole(): Promise<void> {
@@ -144,11 +124,6 @@ class Run implements Watcher {
     // Where a disk was lost, a cut would take a second member away before the first has been replaced.
     if (machines.recordsLife === 1) cutNow()
     else this.when(() => machines.ready && membership.settled, cutNow)
-  }
-
-  private when(what: () => boolean, run: () => void): void {
-    if (what()) run()
-    else this.world.clock.after(LOOK_MS, () => this.when(what, run))
   }
 
   /** All at once: each broker does what it is asked for, or any of them while two do not reach each other; all is read. */
@@ -200,25 +175,6 @@ class Run implements Watcher {
       this.violation(`a client failed: ${error instanceof Error ? error.stack : String(error)}`)
       ended()
     }
-  }
-
-  private async until(what: string, done: () => boolean, withinMs: number): Promise<void> {
-    if (this.wrong.length > 0) return
-    const { clock } = this.world
-    const deadline = clock.monotonic() + withinMs
-    const over = (): boolean =>
-      clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
-    await clock.runUntil(
-      () => done() || over(),
-      () => this.settle(),
-    )
-    if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
-  }
-
-  private async settle(): Promise<void> {
-    await this.loop.settle()
-    const error = this.loop.uncaught()
-    if (error !== undefined) this.violation(`nobody caught ${error.stack ?? error.message}`)
   }
 
   outcome(): ClusterOutcome {
