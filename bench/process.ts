@@ -21,6 +21,11 @@ export function processorUse(pid: number | undefined): ProcessorUse {
   return { pid, seconds: ticks / TICKS_PER_SECOND, atMs: performance.now() }
 }
 
+/** How long its main thread has been ready to run and had no processor: on a busy machine rates say little without it. */
+export function starvedSeconds(pid: number | undefined): number {
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e9
+}
+
 /** Since then, in percent of one core. */
 export function corePercentSince(before: ProcessorUse): number {
   const now = processorUse(before.pid)

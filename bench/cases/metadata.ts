@@ -9,7 +9,7 @@ import { build, type Histogram } from 'hdr-histogram-js'
 import { type Admin, EastGuard } from '../../src/index.ts'
 import { LIVE_MEMORY_FLAGS, liveBytes } from '../live-memory.ts'
 import { probeSyncedWrites } from '../probes/disk.ts'
-import { corePercentSince, processorUse, residentBytes } from '../process.ts'
+import { corePercentSince, processorUse, residentBytes, starvedSeconds } from '../process.ts'
 import { latencies, type Result } from '../report.ts'
 import { type Measured, withBrokers } from '../workload.ts'
 
@@ -69,8 +69,10 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
   const empty = await atRest(measured)
   const resident = Math.max(...pids.map(residentBytes))
   const before = pids.map(processorUse)
+  const starvedBefore = pids.map(starvedSeconds)
   const created = await load(TOPICS, (i) => admin(i).createTopic(nameOf(i), { policy: POLICY }))
   const used = pids.map(processorUse).map(({ seconds: at }, i) => at - (before[i]?.seconds ?? 0))
+  const starved = pids.map((pid, i) => starvedSeconds(pid) - (starvedBefore[i] ?? 0))
   const described = await loadFor(seconds, (i) => admin(i).describeTopic(nameOf(spread(i))))
   await pause(SETTLE_MS)
   const idle = pids.map(processorUse)
@@ -90,6 +92,11 @@ async function measure(measured: Measured, seconds: number): Promise<Measures> {
       `processor for a create, ${where} together`,
       'ms',
       (used.reduce((sum, one) => sum + one, 0) / TOPICS) * 1000,
+    ),
+    figure(
+      `waiting for a processor meanwhile, the longest of ${where}`,
+      '% of the time',
+      (Math.max(...starved) * 100 * created.perSecond) / TOPICS,
     ),
     figure(
       `idle with ${topics} topics, ${SHARDS} shards, the busiest of ${where}`,
