@@ -39,6 +39,7 @@ export class Cluster {
   onlySleep = false
   suspicions = 0
   deaths = 0
+  lastDeathAt: number = Number.NEGATIVE_INFINITY
   held = 0
   events = 0
 
@@ -196,7 +197,10 @@ export class Cluster {
       case 'member': {
         const { member, was, restarted } = event
         if (member.state === 'suspect') this.suspicions++
-        if (member.state === 'dead') this.deaths++
+        if (member.state === 'dead') {
+          this.deaths++
+          this.lastDeathAt = this.now
+        }
         if (this.onlySleep) this.checkFairness(machine, member)
         const { name } = member.profile
         const change = `${was ?? 'unknown'} -> ${member.state}${restarted ? ', another life' : ''}`

@@ -8,12 +8,14 @@ const JOINING_MS = 10_000
 const TROUBLE_MS = 40_000
 /** After the trouble, until everybody knows who is there. */
 const CONVERGE_MS = 45_000
+/** What was found so shortly before the end of the trouble is news, and spreads. */
+const FRESH_MS = 5000
 /** At the end of that, nothing is new, unless loads change. */
 const QUIET_MS = 10_000
 /** Then a member pings, answers, and now and then tries one of the dead. */
 const QUIET_PACKETS_PER_SECOND = 4
 /** From a death in good health until everybody knows. */
-const DETECT_MS = 12_000
+const DETECT_MS = 15_000
 /** From a farewell until everybody knows. */
 const FAREWELL_MS = 5000
 /** Packets that one member sends per second of its life, on the average of the run. */
@@ -88,9 +90,10 @@ class Run {
     this.beginTrouble()
     cluster.run(TROUBLE_MS)
     this.endTrouble()
+    const fresh = cluster.lastDeathAt > cluster.now - FRESH_MS
     const { deaths } = cluster
     cluster.run(CONVERGE_MS - QUIET_MS)
-    if (this.course === 'split' && cluster.deaths > deaths) {
+    if (this.course === 'split' && !fresh && cluster.deaths > deaths) {
       cluster.truth.violation('somebody is thought dead because two parts have met')
     }
     this.checkQuiet()
