@@ -184,13 +184,16 @@ export class Shards {
     return this.memberships.view(shard)
   }
 
-  /** Of every shard, who keeps it and who is said to lead. */
+  /**
+   * Of every shard, who keeps it and who is said to lead. By the committed log: a member that was removed hears no more from its
+   * group, and its own Raft says for ever that it is one.
+   */
   places(): readonly {
     readonly members: readonly NodeId[]
     readonly leader: NodeId | undefined
   }[] {
     return this.copies.map(({ shard, members }) => ({
-      members: (this.memberships.view(shard)?.members ?? members)?.voters ?? [],
+      members: members?.voters ?? [],
       leader: this.leaderOf(shard)?.node,
     }))
   }
