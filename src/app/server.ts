@@ -23,6 +23,8 @@ export interface LocalServerOptions {
   /** Node's own metrics too: one broker per process should say yes. */
   readonly processMetrics: boolean
   readonly hooks: BrokerHooks
+  /** See ServerOptions. */
+  readonly stopping?: Promise<unknown>
   /** Who the others are, told by hand. Absent: it finds them itself. */
   readonly cluster?: NonNullable<ServerSettings['cluster']>
   /** Stands between the broker and the real disk: for faults in tests. */
@@ -58,6 +60,7 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
     },
     version: options.version,
     hooks: options.hooks,
+    ...(options.stopping !== undefined && { stopping: options.stopping }),
   })
 }
 

@@ -5,8 +5,10 @@
 //   refused as an older copy    another broker has met a start of this node that this data directory does not know: it was
 //                               restored, or copied. That is written into the directory before anybody is told, because a
 //                               supervisor starts the broker again, and it must not act under this id then either
+//
+// A start may wait for others for as long as these are away, so it is here too that it is ended when it should wait no more.
 
-import type { EastGuardError } from '../base/errors.ts'
+import { EastGuardError } from '../base/errors.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { Log } from '../ports/log.ts'
 import { type DataDir, refusedAsOld } from '../storage/datadir/data-dir.ts'
@@ -18,9 +20,9 @@ export class Breakdown {
   reason: string | undefined
   private readonly log: Log
   private readonly hooks: BrokerHooks
-  /** Once the directory says it too. */
-  private refusal: EastGuardError | undefined
-  private onRefusal: (error: EastGuardError) => void = () => {}
+  /** Why a start that waits should wait no more. */
+  private end: Error | undefined
+  private onEnd: (error: Error) => void = () => {}
 
   constructor(log: Log, hooks: BrokerHooks) {
     this.log = log
@@ -43,6 +45,7 @@ export class Breakdown {
     if (this.reason !== undefined) return
     this.reason = error.message
     this.log.error(`the broker stops: ${error.message}`, { err: error })
+    this.endStart(error)
     this.hooks.onFatal(error)
   }
 
@@ -52,9 +55,9 @@ export class Breakdown {
     const error = refusedAsOld(dataDir.nodeId, by)
     const { code, hint } = error
     this.log.error(`the broker stops: ${error.message}`, { code, hint })
+    // Only when the directory says it too.
     const tell = (): void => {
-      this.refusal = error
-      this.onRefusal(error)
+      this.endStart(error)
       this.hooks.onFatal(error)
     }
     dataDir.refuse(by).then(tell, (cause: unknown) => {
@@ -63,16 +66,28 @@ export class Breakdown {
     })
   }
 
-  /** As `work` ends; but rejects when the broker is refused before, which a start that waits for others would wait out. */
-  async unlessRefused<T>(work: Promise<T>): Promise<T> {
-    const refused = new Promise<never>((_resolve, reject) => {
-      this.onRefusal = reject
-      if (this.refusal !== undefined) reject(this.refusal)
+  /** The owner wants the broker no more; of one that has started `stop` does it. */
+  stopStart(): void {
+    this.endStart(
+      new EastGuardError('BROKER_STOPPED', 'the broker was stopped before it had started'),
+    )
+  }
+
+  private endStart(error: Error): void {
+    this.end ??= error
+    this.onEnd(this.end)
+  }
+
+  /** As `work`, which others may keep waiting, ends; but rejects when the broker should not go on before. */
+  async unlessEnded<T>(work: Promise<T>): Promise<T> {
+    const ended = new Promise<never>((_resolve, reject) => {
+      this.onEnd = reject
+      if (this.end !== undefined) reject(this.end)
     })
     try {
-      return await Promise.race([work, refused])
+      return await Promise.race([work, ended])
     } finally {
-      this.onRefusal = () => {}
+      this.onEnd = () => {}
     }
   }
 }

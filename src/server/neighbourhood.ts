@@ -38,6 +38,8 @@ export interface NeighbourhoodOptions {
   readonly dataDir: DataDir
   /** This broker must stop. */
   onFatal(error: Error): void
+  /** As `work` ends; but rejects when the broker should wait no more. */
+  unlessEnded<T>(work: Promise<T>): Promise<T>
 }
 
 /** Resolves when the data directory knows its cluster, which for a new broker that joins one may take a while. */
@@ -108,8 +110,8 @@ async function joined(
     const address = await members.listen({ host: settings.host, port: membership.port })
     const joining = members.join(membership.seeds)
     // Who has a cluster goes on in it, and is found by the others if its seeds are gone.
-    if (dataDir.cluster === undefined) await joining
-    else joining.catch(() => undefined)
+    joining.catch(() => undefined)
+    if (dataDir.cluster === undefined) await options.unlessEnded(joining)
     return {
       address,
       streams: members.streams,

@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly settings: ServerSettings
   readonly version: string
   readonly hooks: BrokerHooks
+  /** When it resolves, a start that waits for other brokers ends: it rejects with BROKER_STOPPED. */
+  readonly stopping?: Promise<unknown>
 }
 
 /** What was opened, to be closed in the opposite order. */
@@ -68,6 +70,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   // During start-up a failure of the disk makes the start reject, too.
   const breakdown = new Breakdown(log, options.hooks)
   const onFailed = (error: Error): void => breakdown.diskFailed(error)
+  void options.stopping?.then(() => breakdown.stopStart())
   const http = await serveAdmin(
     ports.http,
     { host: settings.host, port: settings.httpPort },
@@ -85,14 +88,13 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   opened.add(() => dataDir.close())
 
   notReady = 'the broker looks for its cluster: none of join_seed_nodes has answered yet'
-  const neighbourhood = await breakdown.unlessRefused(
-    openNeighbourhood({
-      ports,
-      settings,
-      dataDir,
-      onFatal: (error) => breakdown.mustStop(error),
-    }),
-  )
+  const neighbourhood = await openNeighbourhood({
+    ports,
+    settings,
+    dataDir,
+    onFatal: (error) => breakdown.mustStop(error),
+    unlessEnded: (work) => breakdown.unlessEnded(work),
+  })
   opened.add(() => neighbourhood.stop())
   const { cluster } = dataDir
   assert(cluster !== undefined, 'a broker with neighbours knows its cluster')
@@ -126,7 +128,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     cluster: address,
     shards: metadata.shards,
   })
-  await breakdown.unlessRefused(joinMetadata(metadataOptions, metadata))
+  await breakdown.unlessEnded(joinMetadata(metadataOptions, metadata))
   notReady = 'the broker is starting'
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
@@ -162,7 +164,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   opened.add(() => running.stop())
   const door = new NativeDoor(broker, settings)
   opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
-  const client = await breakdown.unlessRefused(
+  const client = await breakdown.unlessEnded(
     door.listen(ports.streams, { host: settings.host, port: settings.clientPort }),
   )
   clientPort = client.port

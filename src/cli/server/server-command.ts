@@ -47,6 +47,7 @@ async function serve(
       log,
       processMetrics: true,
       hooks: { onFatal: failed, ...(onMetadata !== undefined && { onMetadata }) },
+      stopping: ended,
       ...special,
     })
     const { client, http } = broker
@@ -65,6 +66,10 @@ async function serve(
     log.info('the broker has stopped')
     return code
   } catch (error) {
+    if (error instanceof EastGuardError && error.code === 'BROKER_STOPPED') {
+      log.info(error.message)
+      return ended
+    }
     const { code, hint } = startFailure(error)
     log.error(`the broker cannot run: ${(error as Error).message}`, {
       ...(error instanceof EastGuardError ? { code: error.code } : {}),
