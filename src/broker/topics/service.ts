@@ -26,6 +26,8 @@ export interface CreatedTopic {
   readonly existing: boolean
 }
 
+/** Brokers share metadata, not records: those of a topic are kept by the broker that made it. */
+const REPLICAS_MAX = 1
 /** Producer ids given to one asker at a time. */
 const PRODUCER_IDS_BLOCK = 1000
 const ROUTE_FRESH_MS = 500
@@ -35,8 +37,6 @@ const OTHER_POLICY_HINT = 'use another name, the policy that it has, or change i
 export class TopicService {
   private readonly options: BrokerOptions
   private readonly parts: BrokerParts
-  /** Brokers alive: one, until there are more. */
-  private readonly alive: number = 1
   /** Until something changes. */
   private sorted: readonly Topic[] | undefined
   private nextProducerId = 0
@@ -74,7 +74,7 @@ export class TopicService {
   private policyOf(given: Partial<TopicPolicy>): TopicPolicy {
     const asked = given.replicationFactor ?? 0
     const replicationFactor = asked > 0 ? asked : this.replicasByDefault()
-    if (replicationFactor > this.alive) throw this.notEnough(replicationFactor)
+    if (replicationFactor > REPLICAS_MAX) throw this.notEnough(replicationFactor)
     const ranges = given.ranges ?? 1
     const policy: TopicPolicy = {
       ...this.options.defaultPolicy(replicationFactor),
@@ -94,18 +94,16 @@ export class TopicService {
   }
 
   private replicasByDefault(): number {
-    return Math.min(this.options.defaultReplicationFactor, this.alive)
+    return Math.min(this.options.defaultReplicationFactor, REPLICAS_MAX)
   }
 
   private notEnough(asked: number): EastGuardError {
-    const alive = this.alive === 1 ? '1 broker is alive' : `${this.alive} brokers are alive`
-    return new EastGuardError(
-      'NOT_ENOUGH_BROKERS',
-      `${asked} replicas are asked for, but ${alive}`,
-      {
-        detail: { asked, alive: this.alive },
-      },
-    )
+    const alive = 1 + this.options.others().filter(({ state }) => state === 'alive').length
+    const why = alive === 1 ? '1 broker is alive' : 'brokers do not replicate records yet'
+    return new EastGuardError('NOT_ENOUGH_BROKERS', `${asked} replicas are asked for, but ${why}`, {
+      detail: { asked, alive },
+      ...(alive > 1 && { hint: 'ask for one replica' }),
+    })
   }
 
   private placement(): Placement {
@@ -121,7 +119,7 @@ export class TopicService {
 
   async alter(ref: TopicRef, changes: PolicyChanges): Promise<Topic> {
     const topic = await this.findFresh(ref)
-    if (changes.replicationFactor !== undefined && changes.replicationFactor > this.alive) {
+    if (changes.replicationFactor !== undefined && changes.replicationFactor > REPLICAS_MAX) {
       throw this.notEnough(changes.replicationFactor)
     }
     checkPolicy({ ...topic.policy, ...changes })
