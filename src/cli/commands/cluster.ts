@@ -1,21 +1,37 @@
 // What the cluster is and who is in it.
 
+import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { EastGuardError } from '../../base/errors.ts'
-import type { NodeRole } from '../../model/metadata.ts'
+import type { ClusterInfo } from '../../client/api.ts'
+import type { BrokerView, NodeRole } from '../../model/metadata.ts'
 import type { CommandContext } from '../context.ts'
-import { UsageError } from '../failure.ts'
+import { throwIfInterrupted, UsageError } from '../failure.ts'
 import { plural } from '../output.ts'
+import { wholeNumber } from './arguments.ts'
+import { leaderless, unsettled } from './settled.ts'
+
+/** Moves come in waves, and between two of them all may look well. */
+const STILL_MS = 3000
+/** While a cluster is waited for. */
+const LOOK_AGAIN_MS = 250
+/** How often a person is told what is waited for. */
+const TELL_MS = 2000
 
 export function addClusterCommands(program: Command, context: () => CommandContext): void {
   program
     .command('describe-cluster')
     .description('show the brokers and what they hold')
-    .action(async () => describeCluster(context()))
+    .option(
+      '--wait <seconds>',
+      'first wait, at most so long, until the cluster has settled; fail when it has not',
+      wholeNumber(1),
+    )
+    .action(async ({ wait }: { readonly wait?: number }) => describeCluster(context(), wait))
   program
     .command('drain-broker')
     .description('move away what a broker holds, before it is stopped for long')
-    .argument('<broker>', 'its number or node id, as describe-cluster shows them')
+    .argument('<broker>', 'its number, name or node id, as describe-cluster shows them')
     .option('--undo', 'let it hold things again')
     .action((broker: string, { undo }: { readonly undo?: true }) =>
       setRole(context(), broker, undo === true ? 'member' : 'draining'),
@@ -23,7 +39,7 @@ export function addClusterCommands(program: Command, context: () => CommandConte
   program
     .command('remove-broker')
     .description('take a broker out of the cluster for good: it never comes back under its id')
-    .argument('<broker>', 'its number or node id, as describe-cluster shows them')
+    .argument('<broker>', 'its number, name or node id, as describe-cluster shows them')
     .option('--yes', 'do not ask')
     .action(async (broker: string, { yes }: { readonly yes?: true }) => {
       const { confirm, signal } = context()
@@ -48,20 +64,80 @@ const DONE: Readonly<Record<NodeRole, string>> = {
 async function setRole(context: CommandContext, named: string, role: NodeRole): Promise<void> {
   const { out, client, call } = context
   const { brokers } = await client.admin().describeCluster(call)
-  const broker = brokers.find(
-    ({ nodeId, nodeNumber }) => nodeId === named || String(nodeNumber) === named,
-  )
-  if (broker === undefined) {
-    throw new EastGuardError('UNKNOWN_BROKER', `there is no broker '${named}'`)
-  }
+  const broker = brokerNamed(named, brokers)
   await client.admin().setBrokerRole(broker.nodeId, role, call)
   const { nodeId, nodeNumber } = broker
   if (out.json) await out.document({ node_id: nodeId, node_number: nodeNumber, role })
   else await out.line(`broker ${nodeNumber} ${DONE[role]}`)
 }
 
-async function describeCluster({ out, client, call }: CommandContext): Promise<void> {
-  const info = await client.admin().describeCluster(call)
+/** Names are given by people, so that one may belong to several brokers. */
+function brokerNamed<T extends BrokerView>(named: string, brokers: readonly T[]): T {
+  const byId = brokers.find(
+    ({ nodeId, nodeNumber }) => nodeId === named || String(nodeNumber) === named,
+  )
+  if (byId !== undefined) return byId
+  const [first, second] = brokers.filter(({ displayName }) => displayName === named)
+  if (first === undefined) {
+    throw new EastGuardError('UNKNOWN_BROKER', `there is no broker '${named}'`)
+  }
+  if (second !== undefined) {
+    const { nodeNumber: a } = first
+    throw new UsageError(
+      `brokers ${a} and ${second.nodeNumber} are both named ${named}; give a number`,
+    )
+  }
+  return first
+}
+
+async function describeCluster(context: CommandContext, waitS: number = 0): Promise<void> {
+  const { client, call } = context
+  const info =
+    waitS === 0
+      ? await client.admin().describeCluster(call)
+      : await settledWithin(context, waitS * 1000)
+  await show(context, info)
+  const reasons = unsettled(info)
+  if (waitS > 0 && reasons.length > 0) {
+    throw new EastGuardError(
+      'TIMEOUT',
+      `the cluster has not settled within ${waitS} s: ${reasons.join('; ')}`,
+    )
+  }
+}
+
+/** The cluster when it has settled and stayed so for a moment, or as it is when the time is over. */
+async function settledWithin(
+  { client, call, signal, out }: CommandContext,
+  withinMs: number,
+): Promise<ClusterInfo> {
+  const deadline = performance.now() + withinMs
+  let stillSince = performance.now()
+  let tellAt = stillSince
+  let shares = ''
+  for (;;) {
+    const info = await client.admin().describeCluster(call)
+    const reasons = unsettled(info)
+    const now = performance.now()
+    const [before, held] = [shares, info.brokers.map((broker) => [broker.shards, broker.leads])]
+    shares = held.join()
+    if (shares !== before || reasons.length > 0) stillSince = now
+    if (now >= deadline || now - stillSince >= STILL_MS) return info
+    if (reasons.length > 0 && now >= tellAt) {
+      tellAt = now + TELL_MS
+      out.note(`waiting: ${reasons.join('; ')}`)
+    }
+    await rest(LOOK_AGAIN_MS, signal)
+  }
+}
+
+/** Rejects with ABORTED when the signal fires. */
+async function rest(ms: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(ms, undefined, { signal }).catch(() => throwIfInterrupted(signal))
+}
+
+async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
+  const reasons = unsettled(info)
   if (out.json) {
     await out.document({
       cluster_id: info.clusterId,
@@ -72,6 +148,8 @@ async function describeCluster({ out, client, call }: CommandContext): Promise<v
       segments: info.segments,
       shards: info.shards,
       shards_led: info.shardsLed,
+      settled: reasons.length === 0,
+      unsettled: reasons,
       brokers: info.brokers.map((broker) => ({
         node_id: broker.nodeId,
         node_number: broker.nodeNumber,
@@ -105,4 +183,11 @@ async function describeCluster({ out, client, call }: CommandContext): Promise<v
       broker.nodeId,
     ]),
   )
+  if (info.shardsLed < info.shards) {
+    const which = leaderless(info.shards - info.shardsLed, info.shards)
+    out.note(
+      `${out.red('warning:')} ${which}: requests for their topics fail with METADATA_UNAVAILABLE until most brokers that keep them run`,
+    )
+  }
+  await out.line(reasons.length === 0 ? 'settled' : `not settled: ${reasons.join('; ')}`)
 }

@@ -58,8 +58,8 @@ function addCreate(program: Command, context: () => CommandContext): void {
       'after',
       `
 The number after the name is how many replicas each record gets, not how many partitions: 'create-topic my_topic 3'
-needs three brokers alive. Users of Kafka who want three partitions write 'create-topic my_topic --partitions 3'.
-Without the number there are as many replicas as there are brokers, at most 3.`,
+asks for three. Users of Kafka who want three partitions write 'create-topic my_topic --partitions 3'.
+Brokers do not replicate records yet: without the number there is one replica, and more are refused.`,
     )
     .action(async (name: string, replicas: number | undefined, options: CreateOptions) => {
       const { out, client, call } = context()
@@ -76,8 +76,27 @@ Without the number there are as many replicas as there are brokers, at most 3.`,
         ...call,
       })
       if (out.json) await out.document({ ...topicJson(topic), created: topic.created })
-      else await out.line(createdText(topic))
+      else {
+        await out.line(createdText(topic))
+        await noteOneReplica(context(), topic)
+      }
     })
+}
+
+/** Whoever runs several brokers expects more of them than they do. */
+async function noteOneReplica(
+  { out, client, call }: CommandContext,
+  { policy, ranges }: CreatedTopic,
+): Promise<void> {
+  if (policy.replicationFactor > 1) return
+  const cluster = await client.admin().describeCluster(call)
+  if (cluster.brokers.length < 2) return
+  const at = ranges[0]?.segments.at(-1)?.replicas[0]
+  const holder = cluster.brokers.find(({ nodeId }) => nodeId === at)
+  const where = holder === undefined ? 'one broker' : `broker ${holder.nodeNumber} alone`
+  out.note(
+    `its records are kept by ${where}: brokers share metadata, and do not replicate records yet`,
+  )
 }
 
 function createdText({ name, policy, created }: CreatedTopic): string {
