@@ -1,24 +1,34 @@
 #!/usr/bin/env bash
-# A local broker to play with, in .test_cluster beside this script.
+# A local cluster of three brokers to play with, in .test_cluster beside this script.
 #
-#   bash run_cluster.sh          stop, clean, install and build what is missing, start, prove it, say what to type next
-#   bash run_cluster.sh start    the same without cleaning: data is kept
-#   bash run_cluster.sh stop | status | logs | clean
+#   bash run_cluster.sh                 stop, wipe, install and build what is missing, start three brokers, prove it
+#   bash run_cluster.sh start [N]       start what does not run, or broker N; data is kept
+#   bash run_cluster.sh add             one broker more, which joins
+#   bash run_cluster.sh stop [N]        stop all, or broker N, in order
+#   bash run_cluster.sh kill N          end broker N with SIGKILL, as a crash would
+#   bash run_cluster.sh status | logs [N]
+#   bash run_cluster.sh clean [N]       stop all, or broker N, and remove the data
 #
-# Needs bash and Node.js 20.19 or later with npm. EASTGUARD_CLIENT_PORT and EASTGUARD_HTTP_PORT choose other ports.
+# Broker N has the ports of broker 1 plus 10 for each before it. EASTGUARD_CLIENT_PORT, EASTGUARD_CLUSTER_PORT and
+# EASTGUARD_HTTP_PORT choose those of broker 1; a cluster then keeps them. Needs bash and Node.js 20.19 or later with npm.
 
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-dir="$root/.test_cluster"
-pid_file="$dir/broker-1.pid"
-log_file="$dir/broker-1.log"
-data_dir="$dir/broker-1"
+dir="${EASTGUARD_TEST_CLUSTER:-$root/.test_cluster}"
 client_port="${EASTGUARD_CLIENT_PORT:-2921}"
+cluster_port="${EASTGUARD_CLUSTER_PORT:-2922}"
 http_port="${EASTGUARD_HTTP_PORT:-2924}"
+# A cluster that is there keeps its ports, whoever asks.
+ports_file="$dir/ports"
+if (($# > 0)) && [[ -f "$ports_file" ]]; then read -r client_port cluster_port http_port <"$ports_file"; fi
+# A broker refuses variables with this prefix that it does not know, and this one is ours.
+unset EASTGUARD_TEST_CLUSTER
 server="$root/build/src/cli/eastguard.js"
 cli="$root/build/src/cli/eg-cli.js"
-ready_within_s=30
+brokers=3
+ready_within_s=60
+settled_within_s=120
 stop_within_s=20
 
 say() { printf '%s\n' "$*"; }
@@ -27,18 +37,44 @@ fail() {
   exit 1
 }
 
-# The broker's process id, if it runs and is ours: ids are used again, so the command line is looked at too.
+port_of() { printf '%s' $(($1 + 10 * ($2 - 1))); }
+client_of() { port_of "$client_port" "$1"; }
+cluster_of() { port_of "$cluster_port" "$1"; }
+http_of() { port_of "$http_port" "$1"; }
+log_of() { printf '%s' "$dir/broker-$1.log"; }
+pid_file_of() { printf '%s' "$dir/broker-$1.pid"; }
+
+# The numbers of the brokers that have data here, in order.
+known() {
+  local path
+  for path in "$dir"/broker-*/; do
+    [[ -d "$path" ]] && basename "$path"
+  done | sed 's/^broker-//' | grep -E '^[0-9]+$' | sort -n || true
+}
+
+# It has told its directory which cluster it belongs to; before that it can be nobody's seed.
+has_cluster() { grep -qs '"cluster": *{' "$dir/broker-$1/node.json"; }
+
+running() {
+  local n
+  for n in $(known); do
+    if our_pid "$n" >/dev/null; then say "$n"; fi
+  done
+}
+
+# The process id of broker $1, if it runs and is ours: ids are used again, so the command line is looked at too.
 our_pid() {
-  local pid command
-  [[ -f "$pid_file" ]] || return 1
-  pid="$(<"$pid_file")"
+  local pid command file
+  file="$(pid_file_of "$1")"
+  [[ -f "$file" ]] || return 1
+  pid="$(<"$file")"
   [[ "$pid" =~ ^[0-9]+$ ]] && kill -0 "$pid" 2>/dev/null || return 1
   if [[ -r "/proc/$pid/cmdline" ]]; then
     command="$(tr '\0' ' ' <"/proc/$pid/cmdline")"
   else
     command="$(ps -p "$pid" -o command= 2>/dev/null || true)"
   fi
-  [[ "$command" == *"$server server"*"$data_dir"* ]] || return 1
+  [[ "$command" == *"$server server"*"--data-dir $dir/broker-$1 "* ]] || return 1
   printf '%s' "$pid"
 }
 
@@ -52,12 +88,63 @@ install_and_build() {
   (cd "$root" && npm run -s build)
 }
 
-port_is_free() {
+need_build() {
+  [[ -f "$cli" ]] || fail "nothing is built yet: bash run_cluster.sh"
+}
+
+# Says which of the ports are in use, TCP or UDP.
+ports_in_use() {
   node -e '
-    const server = require("node:net").createServer()
-    server.once("error", () => process.exit(1))
-    server.listen({ port: Number(process.argv[1]), host: "127.0.0.1", exclusive: true }, () => server.close())
-  ' "$1"
+    const net = require("node:net"), udp = require("node:dgram")
+    const host = "127.0.0.1"
+    const tcp = (port) => new Promise((done) => {
+      const server = net.createServer().once("error", () => done(false))
+      server.listen({ port, host, exclusive: true }, () => server.close(() => done(true)))
+    })
+    const datagrams = (port) => new Promise((done) => {
+      const socket = udp.createSocket("udp4").once("error", () => done(false))
+      socket.bind({ port, address: host, exclusive: true }, () => socket.close(() => done(true)))
+    })
+    const [, client, cluster, http] = process.argv.map(Number)
+    Promise.all([tcp(client), tcp(cluster), datagrams(cluster), tcp(http)]).then((free) => {
+      const taken = [client, cluster, cluster, http].filter((_, i) => !free[i])
+      console.log([...new Set(taken)].join(" "))
+    })
+  ' "$@"
+}
+
+check_ports() {
+  local taken
+  taken="$(ports_in_use "$(client_of "$1")" "$(cluster_of "$1")" "$(http_of "$1")")"
+  [[ -z "$taken" ]] ||
+    fail "broker $1 cannot start: port $taken on 127.0.0.1 is in use by another program. Stop it, or choose other ports:
+  EASTGUARD_CLIENT_PORT=3921 EASTGUARD_CLUSTER_PORT=3922 EASTGUARD_HTTP_PORT=3924 bash run_cluster.sh"
+}
+
+# Cluster addresses of all other brokers that know the cluster. None at all: broker $1 founds one.
+seeds_for() {
+  local n list=""
+  for n in $(known); do
+    if [[ "$n" != "$1" ]] && has_cluster "$n"; then list+=",127.0.0.1:$(cluster_of "$n")"; fi
+  done
+  printf '%s' "${list#,}"
+}
+
+launch() {
+  local n="$1" seeds prefix=()
+  mkdir -p "$dir/broker-$n"
+  printf '%s %s %s\n' "$client_port" "$cluster_port" "$http_port" >"$ports_file"
+  seeds="$(seeds_for "$n")"
+  # Its own session, so that Ctrl-C in this terminal does not reach it.
+  if command -v setsid >/dev/null 2>&1; then prefix=(setsid); fi
+  (
+    cd "$dir"
+    exec ${prefix[@]+"${prefix[@]}"} node "$server" server --data-dir "$dir/broker-$n" \
+      --client-port "$(client_of "$n")" --cluster-port "$(cluster_of "$n")" --http-port "$(http_of "$n")" \
+      --display-name "broker-$n" --host-label "broker-$n" --join-seed-nodes "$seeds" \
+      </dev/null >>"$(log_of "$n")" 2>&1
+  ) &
+  printf '%s' "$!" >"$(pid_file_of "$n")"
 }
 
 is_ready() {
@@ -67,136 +154,231 @@ is_ready() {
         process.exit(answer.statusCode === 200 ? 0 : 1))
       .on("error", () => process.exit(1))
       .on("timeout", () => process.exit(1))
-  ' "$http_port"
+  ' "$(http_of "$1")"
 }
 
 show_log_and_fail() {
-  say "$1; the end of its log ($log_file):" >&2
-  tail -n 20 "$log_file" >&2 || true
+  say "$2; the end of its log ($(log_of "$1")):" >&2
+  tail -n 20 "$(log_of "$1")" >&2 || true
   exit 1
 }
 
-start() {
-  local pid deadline
-  if pid="$(our_pid)"; then
-    say "the broker runs already (process $pid)"
+wait_until_ready() {
+  local n="$1" pid deadline
+  pid="$(<"$(pid_file_of "$n")")"
+  deadline=$((SECONDS + ready_within_s))
+  until is_ready "$n"; do
+    kill -0 "$pid" 2>/dev/null || show_log_and_fail "$n" "broker $n ended while starting"
+    ((SECONDS < deadline)) || show_log_and_fail "$n" "broker $n was not ready within $ready_within_s s"
+    sleep 0.1
+  done
+  say "broker $n is ready on 127.0.0.1:$(client_of "$n") (process $pid)"
+}
+
+# Client addresses of the brokers that run, or of all when none does.
+client_seeds() {
+  local n list=""
+  for n in $(running); do list+=",127.0.0.1:$(client_of "$n")"; done
+  if [[ -z "$list" ]]; then for n in $(known); do list+=",127.0.0.1:$(client_of "$n")"; done; fi
+  printf '%s' "${list#,}"
+}
+
+eg() { node "$cli" --seeds "$(client_seeds)" "$@"; }
+
+wait_until_settled() {
+  say "waiting until the metadata is spread over the brokers"
+  eg describe-cluster --wait "$settled_within_s"
+}
+
+start_all() {
+  local n begun=""
+  install_and_build
+  for ((n = 1; n <= brokers; n++)); do mkdir -p "$dir/broker-$n"; done
+  for n in $(known); do
+    if our_pid "$n" >/dev/null; then say "broker $n runs already"; else begun+=" $n"; fi
+  done
+  for n in $begun; do check_ports "$n"; done
+  # Those that know one another need one another, so they start together; new ones come one by one and get their numbers in order.
+  for n in $begun; do if has_cluster "$n"; then say "starting broker $n" && launch "$n"; fi; done
+  for n in $begun; do
+    if ! has_cluster "$n"; then say "starting broker $n, which is new" && launch "$n"; fi
+    wait_until_ready "$n"
+  done
+}
+
+start_one() {
+  if our_pid "$1" >/dev/null; then
+    say "broker $1 runs already"
     return
   fi
   install_and_build
-  for port in "$client_port" "$http_port"; do
-    port_is_free "$port" ||
-      fail "port $port on 127.0.0.1 is in use by another program. Stop it, or choose another port with EASTGUARD_CLIENT_PORT or EASTGUARD_HTTP_PORT."
-  done
-  mkdir -p "$data_dir"
-  say "starting one broker"
-  # Its own session, so that Ctrl-C in this terminal does not reach it.
-  local prefix=()
-  if command -v setsid >/dev/null 2>&1; then prefix=(setsid); fi
-  (
-    cd "$dir"
-    exec ${prefix[@]+"${prefix[@]}"} node "$server" server --data-dir "$data_dir" \
-      --client-port "$client_port" --http-port "$http_port" \
-      </dev/null >>"$log_file" 2>&1
-  ) &
-  pid=$!
-  printf '%s' "$pid" >"$pid_file"
-  deadline=$((SECONDS + ready_within_s))
-  until is_ready; do
-    kill -0 "$pid" 2>/dev/null || show_log_and_fail "the broker ended while starting"
-    ((SECONDS < deadline)) || show_log_and_fail "the broker was not ready within $ready_within_s s"
-    sleep 0.1
-  done
-  say "the broker is ready (process $pid)"
+  check_ports "$1"
+  say "starting broker $1"
+  launch "$1"
+  wait_until_ready "$1"
+}
+
+add() {
+  local last
+  need_build
+  [[ -n "$(running)" ]] || fail "no broker runs that a new one could join: bash run_cluster.sh start"
+  last="$(known | tail -n 1)"
+  start_one $((last + 1))
+  wait_until_settled
 }
 
 # One record in and out again, as a user would do it.
 prove() {
   local topic="hello" message="Hello EastGuard!" seen
-  local eg=(node "$cli" --seeds "127.0.0.1:$client_port")
-  "${eg[@]}" create-topic "$topic" --if-not-exists --partitions 4 >/dev/null
-  "${eg[@]}" publish "$topic" user123 "$message" >/dev/null
-  seen="$("${eg[@]}" consume "$topic" earliest --raw | tail -n 1)"
-  [[ "$seen" == "$message" ]] || fail "published '$message' but consumed '$seen'; see $log_file"
+  eg create-topic "$topic" --if-not-exists --partitions 4 >/dev/null 2>&1
+  eg publish "$topic" user123 "$message" >/dev/null
+  seen="$(eg consume "$topic" earliest --raw | tail -n 1)"
+  [[ "$seen" == "$message" ]] || fail "published '$message' but consumed '$seen'; see bash run_cluster.sh logs"
   say "proof: published one record to '$topic' and consumed it"
 }
 
 next_steps() {
-  local seeds=""
-  if [[ "$client_port" != 2921 ]]; then seeds=" --seeds 127.0.0.1:$client_port"; fi
+  local list quoted
+  list="$(client_seeds)"
+  quoted="'${list//,/\', \'}'"
   cat <<TEXT
 
-What to type next:
+What to type next. With all brokers as seeds any of them may be down:
 
-  ./eg-cli$seeds                                   a prompt; try 'help'
-  ./eg-cli$seeds create-topic my_topic
-  ./eg-cli$seeds publish my_topic user123 "Hello EastGuard!"
-  ./eg-cli$seeds consume my_topic earliest 1
+  export EASTGUARD_SEEDS=$list
+  ./eg-cli                                         a prompt; try 'help'
+  ./eg-cli create-topic my_topic
+  ./eg-cli publish my_topic user123 "Hello EastGuard!"
+  ./eg-cli consume my_topic earliest 1
 
 In a program:
 
   import { EastGuard } from 'eastguard'
-  const client = new EastGuard({ seeds: ['127.0.0.1:$client_port'] })
+  const client = new EastGuard({ seeds: [$quoted] })
 
-A broker of your own, and its configuration:
+Lose a broker, get it back, add one:
 
-  node build/src/cli/eastguard.js server --data-dir ./data --client-port 3921 --http-port 3924
-  node build/src/cli/eastguard.js config show
+  bash run_cluster.sh kill 2
+  bash run_cluster.sh status
+  bash run_cluster.sh start 2
+  bash run_cluster.sh add
 
-Health:  http://127.0.0.1:$http_port/readyz     log: bash run_cluster.sh logs     stop: bash run_cluster.sh stop
+Health:  http://127.0.0.1:$http_port/readyz     logs: bash run_cluster.sh logs     stop: bash run_cluster.sh stop
 TEXT
 }
 
-stop() {
-  local pid deadline
-  if ! pid="$(our_pid)"; then
-    rm -f "$pid_file"
-    say "no broker runs"
-    return
-  fi
-  kill -TERM "$pid"
-  deadline=$((SECONDS + stop_within_s))
-  while kill -0 "$pid" 2>/dev/null; do
-    if ((SECONDS >= deadline)); then
-      say "the broker (process $pid) did not stop within $stop_within_s s; killing it"
-      kill -KILL "$pid" 2>/dev/null || true
-      break
+# Brokers that stop together cannot hand over to one another, so nobody waits for the one before.
+stop_these() {
+  local n pid deadline stopping=""
+  for n in "$@"; do
+    if pid="$(our_pid "$n")"; then
+      kill -TERM "$pid" 2>/dev/null || true
+      stopping+=" $n"
     fi
-    sleep 0.1
   done
-  rm -f "$pid_file"
-  say "stopped the broker (process $pid)"
+  [[ -n "$stopping" ]] || say "no broker runs"
+  deadline=$((SECONDS + stop_within_s))
+  for n in $stopping; do
+    pid="$(<"$(pid_file_of "$n")")"
+    while kill -0 "$pid" 2>/dev/null; do
+      if ((SECONDS >= deadline)); then
+        say "broker $n (process $pid) did not stop within $stop_within_s s; killing it"
+        kill -KILL "$pid" 2>/dev/null || true
+        break
+      fi
+      sleep 0.1
+    done
+    rm -f "$(pid_file_of "$n")"
+    say "stopped broker $n (process $pid)"
+  done
 }
 
-clean() {
-  stop
+kill_one() {
+  local pid
+  pid="$(our_pid "$1")" || fail "broker $1 does not run"
+  kill -KILL "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  rm -f "$(pid_file_of "$1")"
+  say "killed broker $1 (process $pid); 'bash run_cluster.sh start $1' brings it back"
+}
+
+clean_one() {
+  stop_these "$1"
+  rm -rf "$dir/broker-$1" "$(log_of "$1")" "$(pid_file_of "$1")"
+  say "removed $dir/broker-$1"
+}
+
+clean_all() {
+  # shellcheck disable=SC2046
+  stop_these $(known)
   rm -rf "$dir"
   say "removed $dir"
 }
 
 status() {
-  local pid
-  if ! pid="$(our_pid)"; then
+  local n pid any=""
+  need_build
+  for n in $(known); do
+    if pid="$(our_pid "$n")"; then
+      any=yes
+      say "broker $n runs (process $pid), data in $dir/broker-$n"
+    else
+      say "broker $n does not run, data in $dir/broker-$n"
+    fi
+  done
+  if [[ -z "$any" ]]; then
     say "no broker runs"
     return 1
   fi
-  say "the broker runs (process $pid), data in $data_dir"
-  node "$cli" --seeds "127.0.0.1:$client_port" describe-cluster
+  eg describe-cluster
 }
 
-case "${1-}" in
+logs() {
+  local n
+  if (($# > 0)); then
+    [[ -f "$(log_of "$1")" ]] || fail "there is no log yet: $(log_of "$1")"
+    cat "$(log_of "$1")"
+    return
+  fi
+  [[ -n "$(known)" ]] || fail "there is no log yet in $dir"
+  for n in $(known); do
+    say "== broker $n: $(log_of "$n")"
+    cat "$(log_of "$n")" 2>/dev/null || true
+  done
+}
+
+usage="usage: bash run_cluster.sh [start [N] | add | stop [N] | kill N | status | logs [N] | clean [N]]"
+number="${2-}"
+if (($# > 2)) || [[ -n "$number" && ! "$number" =~ ^[1-9][0-9]?$ ]]; then fail "$usage"; fi
+if [[ -n "$number" ]]; then
+  [[ -d "$dir/broker-$number" || ("$1" == start && "$number" -le "$brokers") ]] ||
+    fail "there is no broker $number here; those that are: $(known | tr '\n' ' ')"
+fi
+
+case "${1-}${number:+ N}" in
   '')
-    clean
-    start
+    [[ ! -d "$dir" ]] || say "this wipes the data of the last cluster, in $dir ('bash run_cluster.sh start' keeps it)"
+    clean_all
+    start_all
+    wait_until_settled
     prove
     next_steps
     ;;
   start)
-    start
+    start_all
+    wait_until_settled
     next_steps
     ;;
-  stop) stop ;;
-  clean) clean ;;
+  'start N') start_one "$number" ;;
+  add) add ;;
+  # shellcheck disable=SC2046
+  stop) stop_these $(known) ;;
+  'stop N') stop_these "$number" ;;
+  'kill N') kill_one "$number" ;;
+  clean) clean_all ;;
+  'clean N') clean_one "$number" ;;
   status) status ;;
-  logs) if [[ -f "$log_file" ]]; then cat "$log_file"; else fail "there is no log yet: $log_file"; fi ;;
-  *) fail "usage: bash run_cluster.sh [start | stop | status | clean | logs]" ;;
+  logs) logs ;;
+  'logs N') logs "$number" ;;
+  *) fail "$usage" ;;
 esac
