@@ -99,7 +99,10 @@ async function joined(
       onRefused: (boot) => options.onFatal(refusedAsOld(dataDir.nodeId, dataDir.bootCount, boot)),
       onForeign: (other, older, from) => {
         const own = members.cluster
-        if (older && own !== undefined && dataDir.cluster?.founder === true) {
+        // Who founded one by mistake is alone in it. A cluster that others have joined is none, whatever comes by: packets of
+        // an older one may be meant for whoever had this address before.
+        const alone = members.neighbours().every(({ state }) => state !== 'alive')
+        if (older && alone && own !== undefined && dataDir.cluster?.founder === true) {
           options.onFatal(foundedByMistake(own, other, from))
         }
       },
