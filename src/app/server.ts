@@ -7,6 +7,7 @@ import { fileDisk } from '../io/disk/file-disk.ts'
 import { nodeHttp } from '../io/http/node-http.ts'
 import { promMetrics } from '../io/metrics/prom-metrics.ts'
 import { systemRandom } from '../io/random/system-random.ts'
+import { nodeSecrets } from '../io/secrets/node-secrets.ts'
 import { nodeStreams } from '../io/tcp/node-streams.ts'
 import { nodeDatagrams } from '../io/udp/node-datagrams.ts'
 import type { Disk } from '../ports/disk.ts'
@@ -18,6 +19,8 @@ import { CLUSTER_PORT_DEFAULT, defaultPolicy } from './config/load.ts'
 
 export interface LocalServerOptions {
   readonly config: ResolvedConfig
+  /** The first seals, all open. */
+  readonly clusterKeys?: readonly Uint8Array[]
   readonly version: string
   readonly log: Log
   /** Node's own metrics too: one broker per process should say yes. */
@@ -38,13 +41,14 @@ const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 
 
 /** Rejects as startServer does. */
 export function startLocalServer(options: LocalServerOptions): Promise<RunningBroker> {
-  const { config } = options
+  const { config, clusterKeys = [] } = options
   const disk = fileDisk(config.dataDir)
   return startServer({
     ports: {
       clock: systemClock({ keepAlive: false }),
       random: systemRandom(),
       compute: nodeCompute,
+      secrets: nodeSecrets,
       disk: options.wrapDisk?.(disk) ?? disk,
       streams: nodeStreams,
       datagrams: nodeDatagrams,
@@ -55,7 +59,7 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
     settings: {
       ...settingsOf(config),
       ...(options.cluster === undefined
-        ? { membership: membershipOf(config) }
+        ? { membership: { ...membershipOf(config), clusterKeys } }
         : { cluster: options.cluster }),
     },
     version: options.version,

@@ -5,6 +5,7 @@ import { toHex } from '../base/bytes.ts'
 import { Members } from '../broker/members/members.ts'
 import { foundedByMistake, refusedAsOld } from '../broker/members/news.ts'
 import type { Neighbour } from '../broker/options.ts'
+import { ClusterKeys } from '../broker/seal/cluster-keys.ts'
 import type { BrokerSight } from '../broker/shards/keeper.ts'
 import { clusterId, type NodeId } from '../model/ids.ts'
 import type { Profile, ShardHint } from '../model/swim.ts'
@@ -93,6 +94,7 @@ async function joined(
     metadataShards: settings.metadataShards,
     profile: profileOf(settings, membership),
     ...(membership.swim !== undefined && { settings: membership.swim }),
+    clusterKeys: keysOf(ports, membership),
     hooks: {
       onCluster: (cluster, founder) => dataDir.joined({ ...cluster, founder }),
       // Packets may say what they like, so the directory is not marked; links between brokers tell an older copy for certain.
@@ -133,6 +135,11 @@ async function joined(
     await members.stop()
     throw error
   }
+}
+
+function keysOf(ports: ServerPorts, membership: MembershipSettings): ClusterKeys | undefined {
+  const [first, ...others] = membership.clusterKeys ?? []
+  return first === undefined ? undefined : new ClusterKeys(ports, [first, ...others])
 }
 
 function profileOf(settings: ServerSettings, membership: MembershipSettings): Profile {

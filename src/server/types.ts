@@ -14,6 +14,7 @@ import type { Http } from '../ports/http.ts'
 import type { Log } from '../ports/log.ts'
 import type { Metrics } from '../ports/metrics.ts'
 import type { Random } from '../ports/random.ts'
+import type { Secrets } from '../ports/secrets.ts'
 import type { Address, Streams } from '../ports/streams.ts'
 import type { LogStoreOptions } from '../storage/types.ts'
 
@@ -21,6 +22,7 @@ export interface ServerPorts {
   readonly clock: Clock
   readonly random: Random
   readonly compute: Compute
+  readonly secrets: Secrets
   /** The data directory. */
   readonly disk: Disk
   readonly streams: Streams
@@ -78,6 +80,8 @@ export interface MembershipSettings {
   /** A broker that has been gone for longer loses its place in the shards. */
   readonly replaceMs: number
   readonly swim?: SwimChanges
+  /** What brokers say to one another is sealed with the first; all of them open. None: it goes in the clear. */
+  readonly clusterKeys?: readonly Uint8Array[]
 }
 
 interface ClusterSettings {

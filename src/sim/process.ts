@@ -14,6 +14,7 @@ import type { Disk } from '../ports/disk.ts'
 import type { Http } from '../ports/http.ts'
 import type { Metrics } from '../ports/metrics.ts'
 import type { Random } from '../ports/random.ts'
+import type { Secrets } from '../ports/secrets.ts'
 import type { Streams } from '../ports/streams.ts'
 import type { SimClock } from './ports/clock.ts'
 import { simCompute } from './ports/compute.ts'
@@ -24,6 +25,7 @@ import { simMetrics } from './ports/metrics.ts'
 import type { SimNetwork } from './ports/network.ts'
 import { type MachineClock, ownClock } from './ports/own-clock.ts'
 import { simRandom } from './ports/random.ts'
+import { simSecrets } from './ports/secrets.ts'
 
 export interface ProcessPorts {
   readonly clock: Clock
@@ -32,6 +34,7 @@ export interface ProcessPorts {
   readonly datagrams: Datagrams
   readonly http: Http
   readonly compute: Compute
+  readonly secrets: Secrets
   readonly log: SimLog
   readonly metrics: Metrics
 }
@@ -68,6 +71,7 @@ export class SimProcess {
       datagrams: network.datagrams(host, gate),
       http: network.http(host, gate),
       compute: simCompute,
+      secrets: simSecrets,
       log: simLog(place.onLog),
       metrics: simMetrics(),
     }

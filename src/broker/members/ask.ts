@@ -38,7 +38,7 @@ export async function ask(options: AskOptions): Promise<Uint8Array> {
       onData: (chunk) => {
         const found = reader.read(chunk)
         if (found === undefined) return
-        if ('fault' in found) return fail(`the answer is malformed: ${found.fault}`)
+        if ('fault' in found) return fail(`the answer is no sync: ${found.fault}`)
         end(connection)
         resolve(found.bytes)
       },

@@ -6,6 +6,9 @@
 //   TCP  connection ── first frame a sync ──────────> onSync, answered, closed
 //                   └─ any other ──> who listens on `streams` (broker/peers), or closed while nobody does
 //
+// With a cluster key every connection is sealed (broker/seal), and what is said here is true of what goes on inside. Without
+// one, connections that begin sealed are refused.
+//
 // When port 0 was asked for, TCP chooses the number, since connections need it more; UDP takes the same, and if another
 // process has that one the choice is made again.
 
@@ -13,6 +16,10 @@ import type { Clock } from '../../ports/clock.ts'
 import type { DatagramSocket, Datagrams } from '../../ports/datagrams.ts'
 import type { Address, Connection, Listener, Streams } from '../../ports/streams.ts'
 import { FRAME } from '../../wire/peer/frame.ts'
+import { refusalFrame } from '../../wire/peer/hello.ts'
+import type { ClusterKeys } from '../seal/cluster-keys.ts'
+import { type KeyRefusals, NO_KEY } from '../seal/refusals.ts'
+import { sealedStreams } from '../seal/sealed-streams.ts'
 import { Arrival } from './arrival.ts'
 import { SyncReader, syncFrame } from './sync-frames.ts'
 
@@ -30,6 +37,9 @@ export interface ClusterPortOptions {
     readonly datagrams: Datagrams
     readonly clock: Clock
   }
+  /** Undefined: connections are in the clear. */
+  readonly clusterKeys: ClusterKeys | undefined
+  readonly keyRefusals: KeyRefusals
   /** For a whole sync, from its first byte. */
   readonly syncTimeoutMs: number
   onPacket(packet: Uint8Array, from: Address): void
@@ -58,25 +68,32 @@ export class ClusterPort {
   /** For broker/peers: connections to this port come from here. It has one listener at a time. */
   readonly streams: Streams
   private readonly options: ClusterPortOptions
+  /** Sealed, if they are to be. */
+  private readonly connections: Streams
   private listener: Listener | undefined
   private socket: DatagramSocket | undefined
   private readonly arrivals = new Set<Arrival>()
+  /** Those that are answered, and those that are being told why they are not. */
   private readonly syncs = new Set<Connection>()
   private onLink: ((connection: Connection) => void) | undefined
   private closed = false
 
   constructor(options: ClusterPortOptions) {
-    const { streams } = options.ports
+    const { ports, clusterKeys, keyRefusals } = options
     this.options = options
+    this.connections =
+      clusterKeys === undefined
+        ? ports.streams
+        : sealedStreams(ports.streams, clusterKeys, keyRefusals)
     this.streams = {
       listen: async (_, onConnection) => this.link(onConnection),
-      connect: (to, how) => streams.connect(to, how),
+      connect: (to, how) => this.connections.connect(to, how),
     }
   }
 
   async bind(address: Address): Promise<void> {
-    const { streams, datagrams } = this.options.ports
-    this.listener = await streams.listen(address, (connection) => this.accept(connection))
+    const { datagrams } = this.options.ports
+    this.listener = await this.connections.listen(address, (connection) => this.accept(connection))
     this.socket = await datagrams.bind(this.listener.address, (packet, from) => {
       if (!this.closed) this.options.onPacket(packet, from)
     })
@@ -118,9 +135,27 @@ export class ClusterPort {
   }
 
   private handOn(connection: Connection, kind: number): void {
-    if (kind === FRAME.SYNC && this.syncs.size < SYNCS_MAX) this.serve(connection)
+    if (kind === FRAME.KEY_HELLO) this.refuseSealed(connection)
+    else if (kind === FRAME.SYNC && this.syncs.size < SYNCS_MAX) this.serve(connection)
     else if (kind === FRAME.SYNC || this.onLink === undefined) connection.destroy()
     else this.onLink(connection)
+  }
+
+  private refuseSealed(connection: Connection): void {
+    const { ports, keyRefusals } = this.options
+    keyRefusals.tell(connection.remote, NO_KEY)
+    if (this.syncs.size >= SYNCS_MAX) return connection.destroy()
+    const timer = ports.clock.after(ARRIVAL_MS, () => connection.destroy())
+    this.syncs.add(connection)
+    connection.handle({
+      onData: () => {},
+      onClose: () => {
+        timer.cancel()
+        this.syncs.delete(connection)
+      },
+    })
+    connection.write([refusalFrame(NO_KEY)])
+    connection.end()
   }
 
   private serve(connection: Connection): void {

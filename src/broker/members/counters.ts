@@ -29,6 +29,8 @@ const STATES: readonly (readonly [state: MemberState, help: string])[] = [
 export class MembersMetrics {
   /** Packets and syncs that no broker writes. */
   readonly malformed: Counter
+  /** Packets that no key of this broker opens. */
+  readonly unopened: Counter
   private readonly swim: Swim
   private readonly counters: readonly (readonly [keyof Counters, Counter])[]
   private readonly told: Counters
@@ -39,6 +41,10 @@ export class MembersMetrics {
     this.malformed = metrics.counter(
       'eastguard_members_malformed_packets_total',
       'Packets and syncs that no broker writes',
+    )
+    this.unopened = metrics.counter(
+      'eastguard_members_unopened_packets_total',
+      'Packets that were not sealed with a cluster key of this broker',
     )
     this.counters = COUNTED.map(([kept, name, help]) => [
       kept,

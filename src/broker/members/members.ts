@@ -31,10 +31,11 @@ import { HINT_BYTES, updateBytes } from '../../wire/swim/fields.ts'
 import { packetRoom, readPacket, writePacket } from '../../wire/swim/packet.ts'
 import { readSyncRequest, writeSyncAnswer } from '../../wire/swim/sync.ts'
 import type { Neighbour } from '../options.ts'
+import { type PacketSeal, packetSeal } from '../seal/packets.ts'
+import { KeyRefusals } from '../seal/refusals.ts'
 import { type ClusterPort, openClusterPort } from './cluster-port.ts'
 import { MembersMetrics } from './counters.ts'
 import { refusedAsOld, SeedNews, tellHeld, tellMember } from './news.ts'
-import { open, seal } from './seal.ts'
 import { Syncs } from './syncs.ts'
 import type { MembersOptions, ViewListener } from './types.ts'
 
@@ -52,6 +53,8 @@ export class Members {
   private readonly swim: Swim
   private readonly metrics: MembersMetrics
   private readonly syncs: Syncs
+  private readonly packets: PacketSeal
+  private readonly keyRefusals: KeyRefusals
   private readonly seedNews: SeedNews
   private readonly listeners: ViewListener[] = []
   private profile: Profile
@@ -91,8 +94,11 @@ export class Members {
     this.profile = profile
     this.seedNews = new SeedNews(ports.log)
     this.metrics = new MembersMetrics(ports.metrics, this.swim)
+    this.packets = packetSeal(options.clusterKeys)
+    this.keyRefusals = new KeyRefusals(ports)
     this.syncs = new Syncs({
-      ports,
+      clock: ports.clock,
+      streams: () => this.streams,
       timeoutMs: settings.syncTimeoutMs,
       malformed: this.metrics.malformed,
       answered: (to, answer) => {
@@ -111,11 +117,13 @@ export class Members {
   /** Opens the cluster port, UDP and TCP under one number. Rejects with an Error that names the address. */
   async listen(address: Address): Promise<Address> {
     assert(this.port === undefined, 'a member has one cluster port')
-    const { ports, settings } = this.options
+    const { ports, settings, clusterKeys } = this.options
     const { syncTimeoutMs } = { ...SWIM_SETTINGS, ...settings }
     const port = await openClusterPort(
       {
         ports,
+        clusterKeys,
+        keyRefusals: this.keyRefusals,
         syncTimeoutMs,
         onPacket: (packet, from) => this.onPacket(packet, from),
         onSync: (request) => this.onSync(request),
@@ -229,7 +237,9 @@ export class Members {
   private onPacket(bytes: Uint8Array, from: Address): void {
     // What cannot be answered yet is lost, as packets may be.
     if (this.writing) return
-    const packet = this.readable(() => readPacket(open(bytes)))
+    const plain = this.packets.open(bytes)
+    if (plain === undefined) return this.metrics.unopened.add(1)
+    const packet = this.readable(() => readPacket(plain))
     if (packet !== undefined) this.step((now) => this.swim.receive(packet, from, now))
   }
 
@@ -288,7 +298,9 @@ export class Members {
       })
       return
     }
-    for (const { to, packet } of effects.packets) this.port?.send(seal(writePacket(packet)), to)
+    for (const { to, packet } of effects.packets) {
+      this.port?.send(this.packets.seal(writePacket(packet)), to)
+    }
     for (const { to, request } of effects.syncs) this.syncs.ask(to, request)
     for (const event of effects.events) this.tell(event)
     if (effects.events.length > 0) this.viewMayDiffer = true

@@ -6,7 +6,8 @@
 import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { FrameReader } from '../../wire/native/frame-reader.ts'
-import { frameOf, openFrame, PEER_FRAME_BYTES_AROUND } from '../../wire/peer/frame.ts'
+import { FRAME, frameOf, openFrame, PEER_FRAME_BYTES_AROUND } from '../../wire/peer/frame.ts'
+import { readRefusal } from '../../wire/peer/hello.ts'
 import { SYNC_BYTES_MAX } from '../../wire/swim/sync.ts'
 
 export function syncFrame(kind: number, bytes: Uint8Array): Uint8Array {
@@ -44,6 +45,7 @@ export class SyncReader {
 
   private opened(frame: Uint8Array): OneFrame {
     const { kind, body } = openFrame(frame)
+    if (kind === FRAME.REFUSAL) return { fault: `it is a refusal: ${readRefusal(body).text}` }
     if (kind !== this.kind) return { fault: `a frame of kind ${kind} came, not ${this.kind}` }
     return { bytes: body.raw(body.left) }
   }

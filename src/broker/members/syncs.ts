@@ -13,7 +13,9 @@ import { ask } from './ask.ts'
 const AT_ONCE_MAX = 8
 
 export interface SyncsOptions {
-  readonly ports: { readonly streams: Streams; readonly clock: Clock }
+  readonly clock: Clock
+  /** Of the cluster port. */
+  readonly streams: () => Streams
   readonly timeoutMs: number
   readonly malformed: Counter
   answered(to: Endpoint, answer: SyncAnswer): void
@@ -53,9 +55,10 @@ export class Syncs {
     request: SyncRequest,
     signal: AbortSignal,
   ): Promise<SyncAnswer> {
-    const { ports, timeoutMs, malformed } = this.options
+    const { clock, streams, timeoutMs, malformed } = this.options
     if (this.underWay.size > AT_ONCE_MAX) throw new Error('too many syncs are under way')
     const bytes = writeSyncRequest(request)
+    const ports = { clock, streams: streams() }
     const answer = await ask({ ports, to, request: bytes, timeoutMs, signal })
     try {
       return readSyncAnswer(answer)

@@ -16,6 +16,7 @@ import type { Log } from '../../ports/log.ts'
 import type { Metrics } from '../../ports/metrics.ts'
 import type { Random } from '../../ports/random.ts'
 import type { Streams } from '../../ports/streams.ts'
+import type { ClusterKeys } from '../seal/cluster-keys.ts'
 
 interface MembersPorts {
   readonly clock: Clock
@@ -53,6 +54,8 @@ export interface MembersOptions {
   /** A cluster port of 0 becomes the one that is listened on. */
   readonly profile: Profile
   readonly settings?: Partial<SwimSettings>
+  /** Undefined: everything goes in the clear. */
+  readonly clusterKeys?: ClusterKeys | undefined
   readonly hooks: MembersHooks
 }
 

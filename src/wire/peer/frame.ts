@@ -10,6 +10,7 @@
 //   6 messages   message.ts, one after another to the end of the frame
 //   7 sync       wire/swim's sync.ts; dialer -> acceptor, first and alone: it asks who is there, and needs no hello for that
 //   8 answer     wire/swim's sync.ts; acceptor -> dialer, then it closes
+//   9 key hello, 10 key welcome      key-hello.ts; first of all where there is a cluster key, and then all else is sealed
 //
 // `length` counts the bytes behind it. Why a checksum: TCP's is 16 bits wide and is made anew by whatever stands between
 // two machines; a flipped bit in a term or a vote would not be noticed by anything else. A length that was flipped puts
@@ -31,6 +32,8 @@ export const FRAME = {
   MESSAGES: 6,
   SYNC: 7,
   SYNC_ANSWER: 8,
+  KEY_HELLO: 9,
+  KEY_WELCOME: 10,
 } as const
 
 /** Of a frame without its length field: so much a broker takes. */

@@ -51,6 +51,10 @@ export const REFUSAL_REASONS = [
   'own-node',
   /** A start of the same node was here that is not in the dialer's past. */
   'old-boot',
+  /** The dialer has no cluster key, and the acceptor has one; the other way round; they have different ones. */
+  'key-needed',
+  'no-key',
+  'other-key',
 ] as const
 type RefusalReason = (typeof REFUSAL_REASONS)[number]
 

@@ -4,6 +4,7 @@ import { prng } from '../../../src/base/prng.ts'
 import { ask } from '../../../src/broker/members/ask.ts'
 import { type ClusterPort, openClusterPort } from '../../../src/broker/members/cluster-port.ts'
 import { syncFrame } from '../../../src/broker/members/sync-frames.ts'
+import { KeyRefusals } from '../../../src/broker/seal/refusals.ts'
 import type { Address, Connection, Streams } from '../../../src/ports/streams.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
 import { simWorld } from '../../../src/sim/world.ts'
@@ -277,7 +278,14 @@ test('a sync that comes byte by byte is answered like any other', async () => {
 function openPort(process: SimProcess, address: Address): Promise<ClusterPort> {
   const { ports } = process
   return openClusterPort(
-    { ports, syncTimeoutMs: 5000, onPacket: () => {}, onSync: () => undefined },
+    {
+      ports,
+      clusterKeys: undefined,
+      keyRefusals: new KeyRefusals(ports),
+      syncTimeoutMs: 5000,
+      onPacket: () => {},
+      onSync: () => undefined,
+    },
     address,
   )
 }

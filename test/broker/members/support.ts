@@ -2,7 +2,9 @@
 // (test/core/swim); here it is that they are driven right.
 
 import assert from 'node:assert/strict'
+import { utf8 } from '../../../src/base/bytes.ts'
 import { Members } from '../../../src/broker/members/members.ts'
+import { ClusterKeys } from '../../../src/broker/seal/cluster-keys.ts'
 import type { SwimSettings, View } from '../../../src/core/swim/types.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
 import type { ClusterIdentity, Endpoint, Profile } from '../../../src/model/swim.ts'
@@ -32,6 +34,8 @@ interface Kept {
 export interface BrokerOptions {
   readonly settings?: Partial<SwimSettings>
   readonly metadataShards?: number
+  /** The first seals, all open. */
+  readonly clusterKeys?: readonly [string, ...string[]]
   /** To be awaited before the cluster is written down. */
   readonly slowDisk?: () => Promise<void>
   readonly ports?: (ports: ProcessPorts) => ProcessPorts
@@ -66,6 +70,7 @@ export class Broker {
       metadataShards: options.metadataShards ?? SHARDS,
       profile: profileOf(name),
       settings: options.settings ?? {},
+      clusterKeys: options.clusterKeys && keysOf(ports, options.clusterKeys),
       hooks: {
         onCluster: async (cluster, founder) => {
           await options.slowDisk?.()
@@ -127,6 +132,13 @@ export class Broker {
     assert.ok(line !== undefined, `there is a metric ${name}`)
     return Number(line.split(' ')[1])
   }
+}
+
+export function keysOf(
+  ports: Pick<ProcessPorts, 'secrets' | 'random'>,
+  [first, ...others]: readonly [string, ...string[]],
+): ClusterKeys {
+  return new ClusterKeys(ports, [utf8(first), ...others.map(utf8)])
 }
 
 function profileOf(name: string): Profile {
