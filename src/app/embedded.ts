@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pinoLog } from '../io/log/pino-log.ts'
-import { configOf } from './config/load.ts'
+import { loadConfig } from './config/load.ts'
 import type { TestBroker, TestBrokerOptions } from './running.ts'
 import { startLocalServer } from './server.ts'
 import { packageVersion } from './version.ts'
@@ -31,14 +31,17 @@ export async function startBroker(options: TestBrokerOptions = {}): Promise<Test
     if (temporary) await rm(dataDir, { recursive: true, force: true })
   }
   try {
+    const given = {
+      ...TEST_CONFIG,
+      ...options.config,
+      data_dir: dataDir,
+      client_port: options.port ?? 0,
+      http_port: options.httpPort ?? 0,
+    }
+    const { config, clusterKeys } = loadConfig({ given })
     const server = await startLocalServer({
-      config: configOf({
-        ...TEST_CONFIG,
-        ...options.config,
-        data_dir: dataDir,
-        client_port: options.port ?? 0,
-        http_port: options.httpPort ?? 0,
-      }),
+      config,
+      clusterKeys,
       version: packageVersion(),
       log: pinoLog({ level: 'error', text: true, write: (line) => process.stderr.write(line) }),
       processMetrics: false,

@@ -18,6 +18,8 @@ export interface KeySpec {
   /** -1, "no limit", is allowed too. */
   readonly unlimited?: true
   readonly choices?: readonly string[]
+  /** Never printed and never logged, not even when it is wrong. */
+  readonly secret?: true
   readonly section: string
   readonly what: string
   readonly raising?: string
@@ -87,6 +89,21 @@ export const KEYS = {
     default: '',
     section: 'Cluster',
     what: 'Cluster addresses (host:port) of brokers to join through. Its own address among them does not count. Empty: this broker founds a cluster.',
+  },
+  cluster_key: {
+    kind: 'text',
+    default: '',
+    derived: 'none',
+    secret: true,
+    section: 'Cluster',
+    what: 'A secret of 16 characters or more, the same on all brokers: what they say to one another is then encrypted, and only those that have it are let in. None: it goes in the clear. Better in a file, see cluster_key_file: other users of a machine can see command lines.',
+  },
+  cluster_key_file: {
+    kind: 'text',
+    default: '',
+    derived: 'none',
+    section: 'Cluster',
+    what: 'A file that holds the cluster key, in a line of its own. With several lines, each of them a key, the first encrypts and all are understood, so that a key can be changed while the cluster runs: docs/operate/cluster-key.md.',
   },
   vnodes_per_node: {
     kind: 'integer',

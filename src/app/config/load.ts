@@ -13,6 +13,7 @@ import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
 import { isShardCount } from '../../model/shards.ts'
 import { HOST_BYTES_MAX, NAME_BYTES_MAX } from '../../model/swim.ts'
+import { readClusterKeys } from './cluster-key.ts'
 import {
   CONFIG_KEYS,
   type ConfigKey,
@@ -49,6 +50,8 @@ export interface ConfigInputs {
 export interface LoadedConfig {
   readonly config: ResolvedConfig
   readonly sources: Readonly<Record<ConfigKey, ConfigSource>>
+  /** The first seals, all open. */
+  readonly clusterKeys: readonly Uint8Array[]
   /** Sentences that a starting broker logs. */
   readonly warnings: readonly string[]
 }
@@ -91,11 +94,13 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   if (faults.length > 0) throw invalidConfig(faults)
   const config = derive(values, inputs.machineName ?? hostname())
   faults.push(...relationFaults(config))
+  const clusterKeys = readClusterKeys(config, inputs.readFile, faults)
   if (faults.length > 0) throw invalidConfig(faults)
   return {
     config,
     sources: sources as Record<ConfigKey, ConfigSource>,
-    warnings: warningsOf(config),
+    clusterKeys,
+    warnings: warningsOf(config, clusterKeys.length > 0),
   }
 }
 
@@ -104,8 +109,14 @@ export function configOf(given: Readonly<Record<string, unknown>> = {}): Resolve
   return loadConfig({ given }).config
 }
 
-function badValue(key: string, raw: unknown, source: ConfigSource, expected: string): string {
-  return `${key} is ${JSON.stringify(raw)} (${describeSource(source)}): expected ${expected}`
+/** A secret that is wrong may be nearly right: it is not shown either. */
+function shown(key: ConfigKey | undefined, raw: unknown): string {
+  const secret = key !== undefined && keySpec(key).secret === true
+  return secret ? 'not shown' : JSON.stringify(raw)
+}
+
+function badValue(key: ConfigKey, raw: unknown, source: ConfigSource, expected: string): string {
+  return `${key} is ${shown(key, raw)} (${describeSource(source)}): expected ${expected}`
 }
 
 export function describeSource(source: ConfigSource): string {
@@ -203,7 +214,7 @@ function fileLayer(inputs: ConfigInputs, faults: string[]): ReadonlyMap<ConfigKe
 function unknownKey(key: string, raw: unknown, source: ConfigSource): string {
   const near = CONFIG_KEYS.find((known) => distance(known, key) <= 2)
   const hint = near === undefined ? '' : `; did you mean ${near}?`
-  return `${key} is ${JSON.stringify(raw)} (${describeSource(source)}): there is no such key${hint}`
+  return `${key} is ${shown(near, raw)} (${describeSource(source)}): there is no such key${hint}`
 }
 
 /** Levenshtein's distance: how many letters to change, add or remove. */
@@ -231,6 +242,8 @@ function derive(values: Record<string, ConfigValue>, machineName: string): Resol
     displayName: values['displayName'] ?? machineName.slice(0, NAME_BYTES_MAX),
     hostLabel: values['hostLabel'] ?? machineName.slice(0, NAME_BYTES_MAX),
     rackLabel: values['rackLabel'] ?? '',
+    clusterKey: values['clusterKey'] ?? '',
+    clusterKeyFile: values['clusterKeyFile'] ?? '',
   } as unknown as ResolvedConfig
 }
 
@@ -316,9 +329,15 @@ export function defaultPolicy(config: ResolvedConfig, replicationFactor: number)
 
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|\[::1\]|localhost)$/
 
-function warningsOf(config: ResolvedConfig): string[] {
+function warningsOf(config: ResolvedConfig, hasClusterKey: boolean): string[] {
   if (LOOPBACK.test(config.host)) return []
-  return [
+  const warnings = [
     `host is ${config.host}: other machines can connect, and there is no authentication yet. Use a firewall, or host 127.0.0.1.`,
   ]
+  if (!hasClusterKey) {
+    warnings.push(
+      `host is ${config.host}, and there is no cluster key: whoever reaches cluster_port can pose as a broker, and what brokers say to one another can be read. Set cluster_key_file on all brokers.`,
+    )
+  }
+  return warnings
 }

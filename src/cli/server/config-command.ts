@@ -1,7 +1,13 @@
 // `eastguard config`: what a broker started here would run with, and where each value comes from.
 
 import type { Command } from 'commander'
-import { CONFIG_KEYS, type ConfigValue, camelKey } from '../../app/config/keys.ts'
+import {
+  CONFIG_KEYS,
+  type ConfigKey,
+  type ConfigValue,
+  camelKey,
+  keySpec,
+} from '../../app/config/keys.ts'
 import { describeSource, type LoadedConfig } from '../../app/config/load.ts'
 import { configReference } from '../../app/config/reference.ts'
 import type { Json, Output } from '../output.ts'
@@ -39,7 +45,7 @@ async function show(out: Output, loaded: LoadedConfig): Promise<void> {
     const keys: Record<string, Json> = {}
     for (const key of CONFIG_KEYS) {
       const { kind, where } = loaded.sources[key]
-      keys[key] = { value: values[camelKey(key)] as Json, source: kind, where }
+      keys[key] = { value: maskedValue(key, values[camelKey(key)]) as Json, source: kind, where }
     }
     await out.document(keys)
     return
@@ -48,11 +54,16 @@ async function show(out: Output, loaded: LoadedConfig): Promise<void> {
     ['key', 'value', 'source'],
     CONFIG_KEYS.map((key) => [
       key,
-      showValue(values[camelKey(key)]),
+      showValue(maskedValue(key, values[camelKey(key)])),
       describeSource(loaded.sources[key]),
     ]),
   )
   for (const warning of loaded.warnings) out.note(`warning: ${warning}`)
+}
+
+/** Terminals and tickets are no place for secrets. */
+function maskedValue(key: ConfigKey, value: ConfigValue | undefined): ConfigValue | undefined {
+  return keySpec(key).secret === true && value !== '' ? '********' : value
 }
 
 function showValue(value: ConfigValue | undefined): string {

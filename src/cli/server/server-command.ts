@@ -31,7 +31,7 @@ async function serve(
   env: Env,
   { onMetadata, ...special }: Special,
 ): Promise<number> {
-  const { config, warnings } = configFromFlags(options, env)
+  const { config, clusterKeys, warnings } = configFromFlags(options, env)
   const log = startLog(config.logLevel)
   for (const warning of warnings) log.warn(warning)
   let failed = (_error: Error): void => {}
@@ -43,6 +43,7 @@ async function serve(
   try {
     const broker = await startLocalServer({
       config,
+      clusterKeys,
       version: packageVersion(),
       log,
       processMetrics: true,
