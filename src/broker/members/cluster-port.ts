@@ -73,7 +73,7 @@ export class ClusterPort {
   private listener: Listener | undefined
   private socket: DatagramSocket | undefined
   private readonly arrivals = new Set<Arrival>()
-  /** Those that are answered, and those that are being told why they are not. */
+  /** And those that are being told that there is no key here. */
   private readonly syncs = new Set<Connection>()
   private onLink: ((connection: Connection) => void) | undefined
   private closed = false
@@ -135,33 +135,16 @@ export class ClusterPort {
   }
 
   private handOn(connection: Connection, kind: number): void {
-    if (kind === FRAME.KEY_HELLO) this.refuseSealed(connection)
-    else if (kind === FRAME.SYNC && this.syncs.size < SYNCS_MAX) this.serve(connection)
-    else if (kind === FRAME.SYNC || this.onLink === undefined) connection.destroy()
+    const mine = kind === FRAME.SYNC || kind === FRAME.KEY_HELLO
+    if (mine && this.syncs.size < SYNCS_MAX) this.serve(connection, kind)
+    else if (mine || this.onLink === undefined) connection.destroy()
     else this.onLink(connection)
   }
 
-  private refuseSealed(connection: Connection): void {
-    const { ports, keyRefusals } = this.options
-    keyRefusals.tell(connection.remote, NO_KEY)
-    if (this.syncs.size >= SYNCS_MAX) return connection.destroy()
-    const timer = ports.clock.after(ARRIVAL_MS, () => connection.destroy())
-    this.syncs.add(connection)
-    connection.handle({
-      onData: () => {},
-      onClose: () => {
-        timer.cancel()
-        this.syncs.delete(connection)
-      },
-    })
-    connection.write([refusalFrame(NO_KEY)])
-    connection.end()
-  }
-
-  private serve(connection: Connection): void {
-    const { options } = this
-    const { ports, syncTimeoutMs } = options
-    const reader = new SyncReader(FRAME.SYNC)
+  /** What is asked comes in one frame, and so does the answer. */
+  private serve(connection: Connection, kind: number): void {
+    const { ports, syncTimeoutMs } = this.options
+    const reader = new SyncReader(kind)
     const timer = ports.clock.after(syncTimeoutMs, () => connection.destroy())
     let answered = false
     this.syncs.add(connection)
@@ -170,9 +153,10 @@ export class ClusterPort {
         const found = answered ? undefined : reader.read(chunk)
         if (found === undefined) return
         answered = true
-        const answer = 'fault' in found ? undefined : options.onSync(found.bytes)
+        const answer =
+          'fault' in found ? undefined : this.answer(kind, found.bytes, connection.remote)
         if (answer === undefined) return connection.destroy()
-        connection.write([syncFrame(FRAME.SYNC_ANSWER, answer)])
+        connection.write([answer])
         connection.end()
       },
       onClose: () => {
@@ -180,6 +164,16 @@ export class ClusterPort {
         this.syncs.delete(connection)
       },
     })
+  }
+
+  private answer(kind: number, asked: Uint8Array, from: Address): Uint8Array | undefined {
+    const { options } = this
+    if (kind === FRAME.KEY_HELLO) {
+      options.keyRefusals.tell(from, NO_KEY)
+      return refusalFrame(NO_KEY)
+    }
+    const answer = options.onSync(asked)
+    return answer && syncFrame(FRAME.SYNC_ANSWER, answer)
   }
 
   /** What was handed on lives on. */

@@ -6,6 +6,7 @@ import { type ClusterPort, openClusterPort } from '../../../src/broker/members/c
 import { syncFrame } from '../../../src/broker/members/sync-frames.ts'
 import { KeyRefusals } from '../../../src/broker/seal/refusals.ts'
 import type { Address, Connection, Streams } from '../../../src/ports/streams.ts'
+import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
 import { simWorld } from '../../../src/sim/world.ts'
 import { FRAME, frameOf, pingFrame } from '../../../src/wire/peer/frame.ts'
@@ -281,7 +282,7 @@ function openPort(process: SimProcess, address: Address): Promise<ClusterPort> {
     {
       ports,
       clusterKeys: undefined,
-      keyRefusals: new KeyRefusals(ports),
+      keyRefusals: new KeyRefusals({ log: ports.log, metrics: simMetrics() }),
       syncTimeoutMs: 5000,
       onPacket: () => {},
       onSync: () => undefined,
