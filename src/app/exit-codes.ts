@@ -17,7 +17,9 @@ export const EXIT_DISK = 5
 
 /** How a broker ends that its hook onFatal was called with `error` for. */
 export function fatalCode(error: Error): number {
-  const mismatch = error instanceof EastGuardError && error.code === 'DATA_DIR_MISMATCH'
+  const mismatch =
+    error instanceof EastGuardError &&
+    (error.code === 'DATA_DIR_MISMATCH' || error.code === 'CLUSTER_MISMATCH')
   return mismatch ? EXIT_DATA_DIR : EXIT_DISK
 }
 

@@ -41,10 +41,11 @@ export class Breakdown {
   }
 
   /** Not the disk's fault, and nothing that another start would mend. */
-  mustStop(error: Error): void {
+  mustStop(error: EastGuardError): void {
     if (this.reason !== undefined) return
     this.reason = error.message
-    this.log.error(`the broker stops: ${error.message}`, { err: error })
+    const { code, hint } = error
+    this.log.error(`the broker stops: ${error.message}`, { code, hint })
     this.endStart(error)
     this.hooks.onFatal(error)
   }

@@ -2,6 +2,7 @@
 // on members tell one another (broker/members). Tests may tell it instead, and then they say who is there.
 
 import { toHex } from '../base/bytes.ts'
+import type { EastGuardError } from '../base/errors.ts'
 import { Members } from '../broker/members/members.ts'
 import { foundedByMistake, refusedAsOld } from '../broker/members/news.ts'
 import type { Neighbour } from '../broker/options.ts'
@@ -38,7 +39,7 @@ export interface NeighbourhoodOptions {
   readonly settings: ServerSettings
   readonly dataDir: DataDir
   /** This broker must stop. */
-  onFatal(error: Error): void
+  onFatal(error: EastGuardError): void
   /** As `work` ends; but rejects when the broker should wait no more. */
   unlessEnded<T>(work: Promise<T>): Promise<T>
 }

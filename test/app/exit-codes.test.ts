@@ -17,9 +17,10 @@ test('only a port in use is blamed on another program', () => {
   assert.match(of('EADDRNOTAVAIL'), /of this machine/)
 })
 
-test('who was refused as an older copy is not told that the disk failed', () => {
+test('who was refused as an older copy, or founded a cluster by mistake, is not told that the disk failed', () => {
   assert.equal(fatalCode(new EastGuardError('DATA_DIR_MISMATCH', 'an older copy')), 3)
   assert.equal(startFailure(new EastGuardError('DATA_DIR_MISMATCH', 'an older copy')).code, 3)
+  assert.equal(fatalCode(new EastGuardError('CLUSTER_MISMATCH', 'an older cluster')), 3)
   assert.equal(fatalCode(new DiskError('read-only', 'wal', 'no')), 5)
   assert.equal(fatalCode(new EastGuardError('DISK_FAILED', 'no')), 5)
 })
