@@ -1,6 +1,6 @@
-// npm run torture -- --rounds N --seed S [--scenario records|metadata]
+// npm run torture -- --rounds N --seed S [--scenario records|metadata|grow]
 //
-// `metadata` is told of in metadata/scenario.ts. `records`:
+// `metadata` is told of in metadata/scenario.ts, `grow` in grow/scenario.ts. `records`:
 //
 // A real broker under concurrent producers is killed with SIGKILL at random moments, in recovery too, and started
 // again. After each round every acknowledged record must be there, at its offset, once and in order, and nothing may be
@@ -14,6 +14,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { prng } from '../../src/base/prng.ts'
 import { EastGuard } from '../../src/index.ts'
 import { freePort } from '../support/broker-process.ts'
+import { tortureGrow } from './grow/scenario.ts'
 import { tortureMetadata } from './metadata/scenario.ts'
 import { Oracle } from './oracle.ts'
 import { type Ground, PARTITIONS, round, start, TOPIC, verify, Writers } from './round.ts'
@@ -27,7 +28,7 @@ interface Options {
   readonly rounds: number
   readonly seed: number
   readonly acks: number
-  readonly scenario: 'records' | 'metadata'
+  readonly scenario: 'records' | 'metadata' | 'grow'
   readonly brief?: true
 }
 
@@ -109,15 +110,26 @@ const options = new Command('torture')
   .option('--seed <n>', 'decides every random choice', wholeNumber, 1)
   .option('--acks <n>', 'acknowledgements in a round, at least', wholeNumber, 2000)
   .addOption(
-    new Option('--scenario <name>', 'one broker and its records, or the metadata of three')
-      .choices(['records', 'metadata'])
+    new Option(
+      '--scenario <name>',
+      'one broker and its records, the metadata of three, or three that become five and three again',
+    )
+      .choices(['records', 'metadata', 'grow'])
       .default('records'),
   )
   .option('--brief', 'in metadata: few shards, and no round takes longer than it must')
   .parse()
   .opts<Options>()
 
-process.exitCode =
-  options.scenario === 'records'
-    ? await torture(options)
-    : await tortureMetadata({ ...options, brief: options.brief === true, print })
+async function run(): Promise<number> {
+  switch (options.scenario) {
+    case 'records':
+      return torture(options)
+    case 'metadata':
+      return tortureMetadata({ ...options, brief: options.brief === true, print })
+    case 'grow':
+      return tortureGrow({ ...options, print })
+  }
+}
+
+process.exitCode = await run()
