@@ -61,22 +61,14 @@ test('a topic that was made at one broker is there at all others at once', async
 test('when a broker is killed the others make topics within three seconds, and it learns of them', async () => {
   await broker(1).end('SIGKILL')
   const names = Array.from({ length: MEANWHILE }, (_, i) => `meanwhile-${i}`)
-  await using client = new EastGuard({ seeds: [broker(2).address, broker(3).address] })
+  // Its first seed is the one that is down.
+  await using client = new EastGuard({ seeds: cluster.seeds })
   const admin = client.admin()
   // Of every shard, those that it led too.
   await Promise.all(names.map((name) => admin.createTopic(name, { timeoutMs: WORKS_MS })))
   await cluster.start(broker(1))
   await broker(1).ready()
   await seenBy(names, cluster.brokers)
-  await cluster.until('it is back', SETTLED_MS)
-})
-
-test('a client whose first seed is down goes on with the next', async () => {
-  await broker(1).end('SIGTERM')
-  await using client = new EastGuard({ seeds: cluster.seeds })
-  await client.admin().createTopic('next-seed', { timeoutMs: WORKS_MS })
-  await cluster.start(broker(1))
-  await broker(1).ready()
   await cluster.until('it is back', SETTLED_MS)
 })
 
@@ -125,7 +117,7 @@ test('when all were stopped, all come back, whoever starts last, and nothing is 
   await broker(1).ready()
   for (const { address } of cluster.brokers) {
     await using client = new EastGuard({ seeds: [address] })
-    assert.equal((await client.admin().listTopics()).length, 8 + MEANWHILE + 1)
+    assert.equal((await client.admin().listTopics()).length, 8 + MEANWHILE)
   }
   await cluster.until('all are back', SETTLED_MS)
 })
