@@ -159,7 +159,7 @@ export const KEYS = {
     least: 1,
     most: 7,
     section: 'Defaults of new topics',
-    what: 'Replicas of a topic whose creator names no number; fewer when fewer brokers are alive at creation.',
+    what: 'Replicas of a topic whose creator names no number; fewer when fewer are possible. Brokers do not replicate records yet: there is one.',
     raising: 'survives the loss of more brokers; each record is written more often',
     lowering: 'writes less; fewer losses are survived',
   },

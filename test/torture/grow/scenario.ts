@@ -19,7 +19,7 @@ const ADDED = 2
 
 export interface GrowTorture {
   readonly rounds: number
-  print(line: string): void
+  readonly print: (line: string) => void
 }
 
 /** Resolves with the code to end with. */
