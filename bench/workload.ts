@@ -10,7 +10,7 @@ import { hello } from '../src/wire/native/hello.ts'
 import { VERSION_MAX, VERSION_MIN } from '../src/wire/native/operations.ts'
 import { ACKS_ALL, produceFrame } from '../src/wire/native/produce.ts'
 import { type BrokerProcess, spawnBroker } from '../test/support/broker-process.ts'
-import { Cluster } from '../test/support/cluster.ts'
+import { LocalCluster } from '../test/support/local-cluster.ts'
 
 export const HELLO_FRAME: Uint8Array = requestFrame(hello, VERSION_MAX, 0, {
   versionMin: VERSION_MIN,
@@ -105,7 +105,7 @@ async function startCluster(
   flags: readonly string[],
   nodeFlags: readonly string[],
 ): Promise<Started> {
-  const cluster = await Cluster.form({ parent, brokers: count, flags, nodeFlags })
+  const cluster = await LocalCluster.form({ parent, brokers: count, flags, nodeFlags })
   const brokers = cluster.brokers.flatMap(({ process }) => process ?? [])
   return { brokers, stop: () => cluster.close() }
 }

@@ -28,8 +28,6 @@ export interface LocalServerOptions {
   readonly hooks: BrokerHooks
   /** See ServerOptions. */
   readonly stopping?: Promise<unknown>
-  /** Who the others are, told by hand. Absent: it finds them itself. */
-  readonly cluster?: NonNullable<ServerSettings['cluster']>
   /** Stands between the broker and the real disk: for faults in tests. */
   readonly wrapDisk?: (disk: Disk) => Disk
 }
@@ -58,9 +56,7 @@ export function startLocalServer(options: LocalServerOptions): Promise<RunningBr
     },
     settings: {
       ...settingsOf(config),
-      ...(options.cluster === undefined
-        ? { membership: { ...membershipOf(config), clusterKeys } }
-        : { cluster: options.cluster }),
+      membership: { ...membershipOf(config), clusterKeys },
     },
     version: options.version,
     hooks: options.hooks,

@@ -17,7 +17,7 @@ const MEANWHILE = 24
 let cluster: LocalCluster
 
 before(async () => {
-  cluster = await LocalCluster.make([`--metadata-shards=${SHARDS}`])
+  cluster = await LocalCluster.make({ flags: [`--metadata-shards=${SHARDS}`] })
 })
 
 after(() => cluster.close())

@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { EXIT_DATA_DIR } from '../../src/app/exit-codes.ts'
 import { EastGuard } from '../../src/index.ts'
-import { Cluster } from '../support/cluster.ts'
+import { type LocalBroker, LocalCluster } from '../support/local-cluster.ts'
 
 test('an older copy of a data directory ends its broker with the code of an unusable directory, again and again', async () => {
   const parent = await mkdtemp(join(tmpdir(), 'eastguard-restored-'))
-  const cluster = await Cluster.form({
+  const cluster = await LocalCluster.form({
     brokers: 3,
     parent,
     flags: ['--metadata-shards', '8', '--wal-file-bytes', '4MiB', '--reserve-bytes', '1MiB'],
@@ -20,24 +20,23 @@ test('an older copy of a data directory ends its broker with the code of an unus
   try {
     const broker = cluster.brokers[2]
     assert.ok(broker !== undefined)
-    const { dataDir } = broker.options
+    const { dataDir } = broker
     const copy = join(parent, 'copy')
-    await broker.kill()
+    await broker.end('SIGKILL')
     // A lock is a socket.
     const filter = (path: string): boolean => !path.startsWith(join(dataDir, 'lock'))
     await cp(dataDir, copy, { recursive: true, filter })
     await cluster.start(broker)
     await broker.ready()
-    await cluster.settle()
-    await broker.kill()
+    await cluster.whole(60_000)
+    await broker.end('SIGKILL')
     await rm(dataDir, { recursive: true })
     await cp(copy, dataDir, { recursive: true })
-    await cluster.start(broker)
-    const { process } = broker
-    assert.equal(await process?.exited, EXIT_DATA_DIR, process?.log())
-    assert.match(process?.log() ?? '', /older copy of node/)
+    // Members may refuse it before a link does, and only a link marks it: at the second start the number of starts is right.
+    await refused(cluster, broker)
+    await refused(cluster, broker)
     const before = await readFile(join(dataDir, 'node.json'), 'utf8')
-    await assert.rejects(cluster.start(broker), /ended with 3/)
+    await refused(cluster, broker)
     assert.equal(await readFile(join(dataDir, 'node.json'), 'utf8'), before)
     await using client = new EastGuard({ seeds: cluster.seeds.slice(0, 2) })
     await client.admin().createTopic('goes-on', { timeoutMs: 20_000 })
@@ -46,3 +45,10 @@ test('an older copy of a data directory ends its broker with the code of an unus
     await rm(parent, { recursive: true, force: true })
   }
 })
+
+async function refused(cluster: LocalCluster, broker: LocalBroker): Promise<void> {
+  await cluster.start(broker)
+  const { process } = broker
+  assert.equal(await process?.exited, EXIT_DATA_DIR, process?.log())
+  assert.match(process?.log() ?? '', /older copy/)
+}

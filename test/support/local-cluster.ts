@@ -1,5 +1,6 @@
 // Brokers as people run them: processes of `eastguard server` on this machine that find one another through their seeds, on
-// cluster ports that they keep over restarts. `cluster.ts` forms clusters by hand instead, for tests that say who holds what.
+// ports that they keep over restarts. All of them name all of them as seeds, themselves too; only the first, at its first
+// start, names nobody, and founds the cluster.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,33 +11,51 @@ import { EastGuard } from '../../src/index.ts'
 import { type BrokerProcess, freePort, pause, spawnBroker } from './broker-process.ts'
 
 const LOOK_MS = 50
+const FORMED_MS = 60_000
+/** Of each shard, unless a flag says otherwise. */
+const VOTERS = 3
+/** A broker that was told to stop and has not by then is killed. */
+const END_MS = 30_000
+
+interface Given {
+  /** Further flags of `eastguard server`. */
+  readonly flags: readonly string[]
+  readonly nodeFlags?: readonly string[]
+}
+
+export interface LocalClusterOptions extends Given {
+  readonly brokers: number
+  /** Its data lies below this. */
+  readonly parent?: string
+}
 
 export class LocalBroker {
   readonly name: string
   readonly port: number
   readonly clusterPort: number
-  private readonly httpPort: number
-  private readonly dataDir: string
-  private readonly flags: readonly string[]
+  readonly dataDir: string
   process: BrokerProcess | undefined
+  private readonly httpPort: number
+  private readonly given: Given
+  private paused = false
 
-  static async make(name: string, dir: string, flags: readonly string[]): Promise<LocalBroker> {
+  static async make(name: string, dir: string, given: Given): Promise<LocalBroker> {
     const ports = [await freePort(), await freePort(), await freePort()] as const
-    return new LocalBroker(name, join(dir, name), ports, flags)
+    return new LocalBroker(name, join(dir, name), ports, given)
   }
 
   private constructor(
     name: string,
     dataDir: string,
     [port, clusterPort, httpPort]: readonly [number, number, number],
-    flags: readonly string[],
+    given: Given,
   ) {
     this.name = name
     this.dataDir = dataDir
     this.port = port
     this.clusterPort = clusterPort
     this.httpPort = httpPort
-    this.flags = flags
+    this.given = given
   }
 
   get address(): string {
@@ -47,28 +66,61 @@ export class LocalBroker {
     return `127.0.0.1:${this.clusterPort}`
   }
 
+  /** It answers, or will. */
+  get running(): boolean {
+    return this.process !== undefined && !this.paused
+  }
+
   /** Resolves before it is ready. */
   async start(seeds: readonly LocalBroker[]): Promise<void> {
-    const { name, port, clusterPort, httpPort, dataDir, flags } = this
+    const { name, port, clusterPort, httpPort, dataDir, given } = this
+    const { flags, nodeFlags = [] } = given
     const own = [
       `--cluster-port=${clusterPort}`,
       `--join-seed-nodes=${seeds.map(({ clusterAddress }) => clusterAddress).join(',')}`,
       `--host-label=${name}`,
       `--display-name=${name}`,
     ]
-    this.process = await spawnBroker({ dataDir, flags: [...own, ...flags] }, { port, httpPort })
+    const options = { dataDir, flags: [...own, ...flags], nodeFlags }
+    this.process = await spawnBroker(options, { port, httpPort })
   }
 
-  async ready(withinMs: number = 30_000): Promise<void> {
-    await this.process?.ready(withinMs)
+  async ready(withinMs: number = 60_000): Promise<void> {
+    if (this.process === undefined) throw new Error(`${this.name} does not run`)
+    await this.process.ready(withinMs)
   }
 
-  /** With the exit code, or the signal's name. */
+  /** SIGSTOP, until `resume`. */
+  pause(): void {
+    this.paused = true
+    this.process?.child.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.process?.child.kill('SIGCONT')
+    this.paused = false
+  }
+
+  /** With the exit code, or the signal's name. Fails when it has ended before, by itself. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | string> {
     const { process } = this
     if (process === undefined) return 'it did not run'
+    const { exitCode } = process.child
+    if (exitCode !== null) {
+      throw new Error(`${this.name} ended by itself with ${exitCode}:\n${process.log()}`)
+    }
+    return this.close(signal)
+  }
+
+  /** Whatever state it is in. */
+  async close(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | string> {
+    const { process } = this
+    if (process === undefined) return 'it did not run'
     process.child.kill(signal)
+    if (this.paused) this.resume()
+    const late = setTimeout(() => process.child.kill('SIGKILL'), END_MS)
     const how = await process.exited
+    clearTimeout(late)
     this.process = undefined
     return how
   }
@@ -77,15 +129,30 @@ export class LocalBroker {
 export class LocalCluster {
   readonly brokers: LocalBroker[] = []
   private readonly dir: string
-  private readonly flags: readonly string[]
+  private readonly given: Given
 
-  static async make(flags: readonly string[]): Promise<LocalCluster> {
-    return new LocalCluster(await mkdtemp(join(tmpdir(), 'eastguard-local-')), flags)
+  static async make(given: Given, parent: string = tmpdir()): Promise<LocalCluster> {
+    return new LocalCluster(await mkdtemp(join(parent, 'eastguard-local-')), given)
   }
 
-  private constructor(dir: string, flags: readonly string[]) {
+  /** Resolves when all brokers keep all metadata; leaves nothing behind when it rejects. */
+  static async form({ brokers, parent, ...given }: LocalClusterOptions): Promise<LocalCluster> {
+    const cluster = await LocalCluster.make(given, parent)
+    try {
+      await cluster.add()
+      while (cluster.brokers.length < brokers) await cluster.join()
+      await Promise.all(cluster.brokers.map((broker) => broker.ready()))
+      await cluster.whole(FORMED_MS)
+      return cluster
+    } catch (error) {
+      await cluster.close()
+      throw error
+    }
+  }
+
+  private constructor(dir: string, given: Given) {
     this.dir = dir
-    this.flags = flags
+    this.given = given
   }
 
   get seeds(): readonly string[] {
@@ -94,17 +161,22 @@ export class LocalCluster {
 
   /** One broker more, which founds the cluster or joins it; resolves when it is ready. */
   async add(): Promise<LocalBroker> {
+    const broker = await this.join()
+    await broker.ready()
+    return broker
+  }
+
+  private async join(): Promise<LocalBroker> {
     const { brokers } = this
-    const broker = await LocalBroker.make(`broker-${brokers.length + 1}`, this.dir, this.flags)
+    const broker = await LocalBroker.make(`broker-${brokers.length + 1}`, this.dir, this.given)
     brokers.push(broker)
     await broker.start(brokers.slice(0, -1))
-    await broker.ready()
     return broker
   }
 
   /** Again, on what it left. */
   async start(broker: LocalBroker): Promise<void> {
-    await broker.start(this.brokers.filter((other) => other !== broker))
+    await broker.start(this.brokers)
   }
 
   /** As soon as `holds` of what one of the brokers says; a settled cluster unless told otherwise. */
@@ -126,8 +198,25 @@ export class LocalCluster {
     }
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.brokers.map((broker) => broker.end('SIGKILL')))
+  /** Each broker says that all live, and that each shard has a leader and as many voters as it should. */
+  async whole(withinMs: number): Promise<void> {
+    const voters = Math.min(VOTERS, this.brokers.length)
+    const holds = ({ brokers, shards, shardsLed }: ClusterInfo): boolean =>
+      brokers.length === this.brokers.length &&
+      brokers.every(({ state }) => state === 'alive') &&
+      brokers.reduce((sum, one) => sum + one.shards, 0) === shards * voters &&
+      shardsLed === shards
+    const at = this.brokers.map(({ name, address }) =>
+      this.until(`the whole cluster at ${name}`, withinMs, holds, [address]),
+    )
+    await Promise.all(at)
+  }
+
+  /** `keep`: what they wrote stays, and where it is is told. */
+  async close(options: { readonly keep?: boolean } = {}): Promise<string | undefined> {
+    await Promise.all(this.brokers.map((broker) => broker.close('SIGKILL')))
+    if (options.keep === true) return this.dir
     await rm(this.dir, { recursive: true, force: true })
+    return undefined
   }
 }

@@ -30,6 +30,7 @@ interface Options {
   readonly acks: number
   readonly scenario: 'records' | 'metadata' | 'grow'
   readonly brief?: true
+  readonly shards?: number
 }
 
 function wholeNumber(text: string): number {
@@ -105,7 +106,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-const options = new Command('torture')
+const { shards, ...options } = new Command('torture')
   .option('--rounds <n>', 'how many rounds', wholeNumber, 3)
   .option('--seed <n>', 'decides every random choice', wholeNumber, 1)
   .option('--acks <n>', 'acknowledgements in a round, at least', wholeNumber, 2000)
@@ -117,16 +118,19 @@ const options = new Command('torture')
       .choices(['records', 'metadata', 'grow'])
       .default('records'),
   )
+  .option('--shards <n>', 'in metadata: a power of two', wholeNumber)
   .option('--brief', 'in metadata: few shards, and no round takes longer than it must')
   .parse()
   .opts<Options>()
+
+const metadata = shards === undefined ? {} : { shards }
 
 async function run(): Promise<number> {
   switch (options.scenario) {
     case 'records':
       return torture(options)
     case 'metadata':
-      return tortureMetadata({ ...options, brief: options.brief === true, print })
+      return tortureMetadata({ ...options, ...metadata, brief: options.brief === true, print })
     case 'grow':
       return tortureGrow({ ...options, print })
   }

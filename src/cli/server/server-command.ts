@@ -12,8 +12,7 @@ import { growHeapFreely } from './heap.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 /** What no flag says. */
-export type Special = Pick<LocalServerOptions, 'wrapDisk' | 'cluster'> &
-  Pick<LocalServerOptions['hooks'], 'onMetadata'>
+type Special = Pick<LocalServerOptions, 'wrapDisk'>
 
 /** `special` is for tests: see LocalServerOptions. */
 export function addServerCommand(program: Command, env: Env, special: Special = {}): void {
@@ -29,7 +28,7 @@ export function addServerCommand(program: Command, env: Env, special: Special = 
 async function serve(
   options: Readonly<Record<string, unknown>>,
   env: Env,
-  { onMetadata, ...special }: Special,
+  special: Special,
 ): Promise<number> {
   const { config, clusterKeys, warnings } = configFromFlags(options, env)
   const log = startLog(config.logLevel)
@@ -47,7 +46,7 @@ async function serve(
       version: packageVersion(),
       log,
       processMetrics: true,
-      hooks: { onFatal: failed, ...(onMetadata !== undefined && { onMetadata }) },
+      hooks: { onFatal: failed },
       stopping: ended,
       ...special,
     })

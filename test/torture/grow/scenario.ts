@@ -24,7 +24,7 @@ export interface GrowTorture {
 
 /** Resolves with the code to end with. */
 export async function tortureGrow({ rounds, print }: GrowTorture): Promise<number> {
-  const cluster = await LocalCluster.make([])
+  const cluster = await LocalCluster.make({ flags: [] })
   const load = new Load()
   const run = new Run(cluster, load, print)
   try {

@@ -4,71 +4,100 @@
 import type { Prng } from '../../../src/base/prng.ts'
 import { EastGuard, EastGuardError } from '../../../src/index.ts'
 import { pause } from '../../support/broker-process.ts'
-import type { Cluster } from '../../support/cluster.ts'
-import type { ClusterBroker } from '../../support/cluster-broker.ts'
+import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
 
-export const KINDS = ['kill', 'pause', 'kill-two', 'restart-all'] as const
+export const KINDS = ['kill', 'stop', 'pause', 'kill-two', 'restart-all'] as const
 export type Kind = (typeof KINDS)[number]
 
 export interface Scene {
-  readonly cluster: Cluster
+  readonly cluster: LocalCluster
   readonly random: Prng
+  /** No round takes longer than it must. */
+  readonly brief: boolean
   /** Everything that can be asked for is done by this broker, within reasonable time. */
-  works(broker: ClusterBroker, what: string): Promise<void>
+  works(broker: LocalBroker, what: string): Promise<void>
   violation(what: string): void
 }
 
-/** A cluster has so many shards at the least. */
-export const SHARDS_LEAST = 32
+export interface Struck {
+  readonly told: string
+  /** When it began. */
+  readonly sinceMs: number
+  /** They had a majority all the time. */
+  readonly survivors: readonly LocalBroker[]
+}
+
+/** Long after the others have found it dead. */
+const PAUSE_MS = 20_000
 /** Longer than an election takes. */
-const PAUSE_MS_LEAST = 2200
-const PAUSE_MS_MORE = 1500
+const BRIEF_PAUSE_MS = 2500
+/** Without one broker, so that elections show. */
+const ALONE_MS = 2500
 /** A little of the service's own deadline, so that it is the caller's that runs out; and more than it. */
 const DEADLINES_MS = [2500, 11_000] as const
 /** This machine may be busy: what the deadline says is not exact. */
 const LATE_MS = 1500
+/** Between the starts of two brokers, at most. */
+const APART_MS = 2000
 
-export async function strike(kind: Kind, scene: Scene, brief: boolean): Promise<string> {
+export async function strike(kind: Kind, scene: Scene): Promise<Struck> {
   switch (kind) {
     case 'kill':
-      return killOne(scene)
+      return endOne(scene, 'SIGKILL')
+    case 'stop':
+      return endOne(scene, 'SIGTERM')
     case 'pause':
       return pauseLeader(scene)
     case 'kill-two':
-      return killTwo(scene, DEADLINES_MS[brief ? 0 : scene.random.below(2)] as number)
+      return killTwo(scene)
     case 'restart-all':
       return restartAll(scene)
   }
 }
 
-async function killOne(scene: Scene): Promise<string> {
+async function endOne(scene: Scene, signal: 'SIGTERM' | 'SIGKILL'): Promise<Struck> {
   const { cluster, random } = scene
-  const [victim, survivor] = pick(cluster.brokers, random)
-  await victim.kill()
-  if (random.below(2) === 0) await scene.works(survivor, 'without one broker')
-  else await pause(random.below(1500))
+  const [victim, ...survivors] = pick(cluster.brokers, random)
+  const sinceMs = performance.now()
+  const how = await victim.end(signal)
+  if (signal === 'SIGTERM' && how !== 0) scene.violation(`${victim.name} stopped with ${how}`)
+  const endedMs = Math.round(performance.now() - sinceMs)
+  if (random.below(2) === 0) await scene.works(survivors[0], 'without one broker')
+  await pause(random.below(ALONE_MS))
   await again(cluster, victim)
-  return `broker ${numberOf(cluster, victim)} killed`
+  return { told: `${victim.name} ended by ${signal} within ${endedMs} ms`, sinceMs, survivors }
 }
 
-async function pauseLeader(scene: Scene): Promise<string> {
+async function pauseLeader(scene: Scene): Promise<Struck> {
   const { cluster, random } = scene
-  const leader =
-    (await cluster.leader(random.below(SHARDS_LEAST))) ?? random.below(cluster.brokers.length)
-  const [victim, survivor] = pick(cluster.brokers, random, leader)
-  const began = performance.now()
+  const [victim, ...survivors] = pick(cluster.brokers, random, await leader(cluster, random))
+  const sinceMs = performance.now()
   victim.pause()
-  await scene.works(survivor, 'while a leader is paused')
-  const rest = PAUSE_MS_LEAST + random.below(PAUSE_MS_MORE) - (performance.now() - began)
+  await scene.works(survivors[0], 'while a leader is paused')
+  const rest = (scene.brief ? BRIEF_PAUSE_MS : PAUSE_MS) - (performance.now() - sinceMs)
   if (rest > 0) await pause(rest)
   victim.resume()
-  return `broker ${numberOf(cluster, victim)} paused for ${Math.round(performance.now() - began)} ms`
+  const ms = Math.round(performance.now() - sinceMs)
+  return { told: `${victim.name}, which leads, paused for ${ms} ms`, sinceMs, survivors }
 }
 
-async function killTwo(scene: Scene, deadlineMs: number): Promise<string> {
+/** A broker that leads a shard, any, by number. */
+async function leader(cluster: LocalCluster, random: Prng): Promise<number> {
+  await using client = new EastGuard({ seeds: cluster.seeds })
+  const { brokers } = await client.admin().describeCluster()
+  const leading = brokers.filter(({ leads }) => leads > 0)
+  const chosen = leading[random.below(Math.max(1, leading.length))]
+  const found = cluster.brokers.findIndex(({ port }) => port === chosen?.clientPort)
+  if (found < 0) throw new Error('no broker leads a shard')
+  return found
+}
+
+async function killTwo(scene: Scene): Promise<Struck> {
   const { cluster, random } = scene
+  const deadlineMs = DEADLINES_MS[scene.brief ? 0 : random.below(2)] as number
   const [survivor, ...victims] = pick(cluster.brokers, random)
-  await Promise.all(victims.map((victim) => victim.kill()))
+  const sinceMs = performance.now()
+  await Promise.all(victims.map((victim) => victim.end('SIGKILL')))
   const outcome = await createAt(survivor, deadlineMs)
   if (!outcome.code.match(/^(METADATA_UNAVAILABLE|TIMEOUT)$/)) {
     scene.violation(`a creation at one broker of three came to ${outcome.code}`)
@@ -80,15 +109,15 @@ async function killTwo(scene: Scene, deadlineMs: number): Promise<string> {
   await again(cluster, first)
   await scene.works(survivor, 'when one of two has returned')
   await again(cluster, second)
-  return `all but broker ${numberOf(cluster, survivor)} killed (${outcome.code} after ${outcome.ms} ms)`
+  const told = `all but ${survivor.name} killed (${outcome.code} after ${outcome.ms} ms)`
+  return { told, sinceMs, survivors: [] }
 }
 
 async function createAt(
-  broker: ClusterBroker,
+  broker: LocalBroker,
   timeoutMs: number,
 ): Promise<{ readonly code: string; readonly ms: number }> {
-  const { host, port } = broker.address
-  await using client = new EastGuard({ seeds: [`${host}:${port}`] })
+  await using client = new EastGuard({ seeds: [broker.address] })
   const began = performance.now()
   const code = await client
     .admin()
@@ -100,29 +129,32 @@ async function createAt(
   return { code, ms: Math.round(performance.now() - began) }
 }
 
-async function restartAll({ cluster, random }: Scene): Promise<string> {
+async function restartAll({ cluster, random, brief }: Scene): Promise<Struck> {
   const signal = random.below(2) === 0 ? 'SIGTERM' : 'SIGKILL'
+  const sinceMs = performance.now()
   await Promise.all(cluster.brokers.map((broker) => broker.end(signal)))
-  await Promise.all(cluster.brokers.map((broker) => cluster.start(broker)))
-  await Promise.all(cluster.brokers.map((broker) => broker.ready()))
-  return `all ended by ${signal}`
+  // The founder is the first or the last as often as any other.
+  const order = pick(cluster.brokers, random)
+  for (const broker of order) {
+    await cluster.start(broker)
+    await pause(random.below(brief ? APART_MS / 4 : APART_MS))
+  }
+  await Promise.all(order.map((broker) => broker.ready()))
+  const names = order.map(({ name }) => name).join(', ')
+  return { told: `all ended by ${signal}, started as ${names}`, sinceMs, survivors: [] }
 }
 
-async function again(cluster: Cluster, broker: ClusterBroker): Promise<void> {
+async function again(cluster: LocalCluster, broker: LocalBroker): Promise<void> {
   await cluster.start(broker)
   await broker.ready()
 }
 
-type Some = readonly [ClusterBroker, ClusterBroker, ClusterBroker]
+type Some = readonly [LocalBroker, LocalBroker, LocalBroker]
 
 /** In any order, all different; `first` by number, if it is said. */
-function pick(brokers: readonly ClusterBroker[], random: Prng, first?: number): Some {
+function pick(brokers: readonly LocalBroker[], random: Prng, first?: number): Some {
   const at = first ?? random.below(brokers.length)
   const turn = random.below(2) === 0 ? 1 : brokers.length - 1
-  const one = (i: number): ClusterBroker => brokers[i % brokers.length] as ClusterBroker
+  const one = (i: number): LocalBroker => brokers[i % brokers.length] as LocalBroker
   return [one(at), one(at + turn), one(at + 2 * turn)]
-}
-
-function numberOf(cluster: Cluster, broker: ClusterBroker): number {
-  return cluster.brokers.indexOf(broker) + 1
 }

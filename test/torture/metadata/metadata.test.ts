@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url))
-const WORDS = ['--scenario', 'metadata', '--rounds', '4', '--seed', '1', '--brief']
+const WORDS = ['--scenario', 'metadata', '--rounds', '5', '--seed', '1', '--brief']
 
 test('what three real brokers say of topics has an order and outlives kills, pauses and restarts', async () => {
   const child = spawn(process.execPath, [PROGRAM, ...WORDS])
@@ -13,5 +13,5 @@ test('what three real brokers say of topics has an order and outlives kills, pau
   child.stderr.on('data', (chunk) => (text += String(chunk)))
   const code = await new Promise((resolve) => child.once('exit', resolve))
   assert.equal(code, 0, text)
-  assert.match(text, /1 kill, 1 pause, 1 kill-two, 1 restart-all; .* 0 violations/)
+  assert.match(text, /1 kill, 1 stop, 1 pause, 1 kill-two, 1 restart-all; .* 0 violations/)
 })
