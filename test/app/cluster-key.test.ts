@@ -58,8 +58,9 @@ test('two processes with one key are a cluster, and a third with another key is 
   await client.admin().createTopic('t')
   const { brokers: known } = await client.admin().describeCluster()
   assert.equal(known.length, 2)
-  for (const { log } of brokers) {
-    assert.ok(!log().includes(KEY) && !log().includes(OTHER))
+  for (const broker of brokers) {
+    const log = broker.log()
+    assert.ok(!log.includes(KEY) && !log.includes(OTHER))
   }
 })
 

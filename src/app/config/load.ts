@@ -195,7 +195,9 @@ function fileLayer(inputs: ConfigInputs, faults: string[]): ReadonlyMap<ConfigKe
   try {
     document = parseYaml(text)
   } catch (error) {
-    faults.push(`the file ${path} is not valid YAML: ${(error as Error).message}`)
+    // What follows the first line is a piece of the file, in which there may be secrets.
+    const [why] = (error as Error).message.split('\n')
+    faults.push(`the file ${path} is not valid YAML: ${why}`)
     return layer
   }
   if (document === null || document === undefined) return layer
