@@ -6,7 +6,7 @@ import { clusterPlan } from '../../src/sim/cluster/plan.ts'
 import { digestOf, SCENARIOS, type Scenario } from './scenarios.ts'
 import { runSeeds } from './seeds.ts'
 
-const SEEDS = 100
+const SEEDS = 200
 const { planOf, run } = SCENARIOS['cluster'] as Scenario
 
 /** What must have struck somewhere. Packets are not sent yet. */

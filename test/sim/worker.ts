@@ -20,6 +20,9 @@ export interface SeedsReport extends Pick<Told, 'counts'> {
   readonly digest: string
 }
 
+// Brokers refuse and disks fail thousands of times in a run, and nobody reads here where that was.
+Error.stackTraceLimit = 0
+
 const { scenario, runs, first, step, end } = workerData as SeedsTask
 const { planOf, run } = SCENARIOS[scenario] as Scenario
 for (let seed = first; seed < end; seed += step) {

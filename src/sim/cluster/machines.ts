@@ -12,6 +12,8 @@ import { brokerHost } from './step.ts'
 
 export const CLIENT_PORT = 2921
 const CLUSTER_PORT = 2922
+/** Fewer heartbeats than by default, since most of what brokers say to one another is those. */
+const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 300, timeoutMs: 8000 }
 
 export class Machines {
   readonly all: readonly Machine[]
@@ -73,6 +75,10 @@ export class Machines {
         ),
     }
     const joins = this.founded
-    return { ...settings, cluster: joins === undefined ? cluster : { ...cluster, joins } }
+    return {
+      ...settings,
+      metadataTiming: METADATA_TIMING,
+      cluster: joins === undefined ? cluster : { ...cluster, joins },
+    }
   }
 }

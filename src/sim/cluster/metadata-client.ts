@@ -24,7 +24,7 @@ import { brokerHost } from './step.ts'
 const NAMES = 6
 const TOKEN_BYTES = 16
 /** So many attempts in all, spread over the time there is: a run has enough of them even when many take long. */
-const ATTEMPTS_WANTED = 75
+const ATTEMPTS_WANTED = 72
 const TIMEOUTS_MS = [200, 500, 2000] as const
 /** Of a creation. */
 const ATTEMPTS_MAX = 3
