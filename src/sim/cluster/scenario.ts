@@ -3,13 +3,15 @@
 //   brokers start ─> clients at work, the plan's steps each at its time ──────────────────────> 60 s ─> all is judged
 //                      liveness: at 40 s trouble ends, and within a bound everything must work again
 //
-// Judged are: histories of metadata operations, which must be linearizable (../linear); records, by ../judge.ts; and in the
-// mode of liveness that every broker does what it is asked for. A run is the same to the letter each time.
+// Judged are: histories of metadata operations, which must be linearizable (../linear); records, by ../judge.ts; brokers' copies
+// of the metadata, by copies.ts; and in the mode of liveness that every broker does what it is asked for. A run is the same to
+// the letter each time.
 
 import { Judge } from '../judge.ts'
 import { checkLinearizable } from '../linear/check.ts'
 import { Stage } from '../stage.ts'
 import type { Loop } from '../storage/scenario.ts'
+import { Copies } from './copies.ts'
 import { Faults } from './faults.ts'
 import { Machines } from './machines.ts'
 import { Membership } from './membership.ts'
@@ -34,6 +36,7 @@ export interface ClusterOutcome {
 const START_MS_MAX = 30_000
 /** After the last fault everything must work again within this. */
 const CONVERGE_MS = 40_000
+const LOOK_AT_COPIES_MS = 100
 
 export async function runCluster(plan: ClusterPlan, loop: Loop): Promise<ClusterOutcome> {
   const run = new Run(plan, loop)
@@ -46,6 +49,7 @@ class Run extends Stage {
   private readonly judge = new Judge()
   private readonly machines: Machines
   private readonly membership: Membership
+  private readonly copies: Copies
   private readonly faults: Faults
   private readonly metadata: readonly MetadataClient[]
   private readonly records: readonly RecordClient[]
@@ -57,13 +61,17 @@ class Run extends Stage {
     this.machines = machines
     const { all } = machines
     this.membership = new Membership(this.world, all, SHARDS, this)
+    this.copies = new Copies(all, this)
     this.faults = new Faults({
       world: this.world,
       machines: all,
       membership: this.membership,
       hosts: [...all.map(({ host }) => host), ...plan.metadataClients, ...plan.recordClients],
       watcher: this,
-      onDiskLost: () => machines.diskLost(),
+      onDiskLost: () => {
+        machines.diskLost()
+        if (all.length === 1) this.copies.forget()
+      },
     })
     const common = (host: string, i: number, salt: number) => ({
       host,
@@ -96,6 +104,7 @@ class Run extends Stage {
     await this.until('the first broker is up', () => founder?.ready === true, START_MS_MAX)
     machines.found()
     membership.start()
+    this.lookAtCopies()
     const begun = (): boolean => machines.ready && membership.settled
     await this.until('all brokers are up and keep their shards', begun, START_MS_MAX)
     const begin = clock.monotonic()
@@ -112,6 +121,11 @@ class Run extends Stage {
     if (live) await this.proveAll()
     else await this.lookOnce()
     this.judgeHistories()
+  }
+
+  private lookAtCopies(): void {
+    this.copies.look()
+    this.world.clock.after(LOOK_AT_COPIES_MS, () => this.lookAtCopies())
   }
 
   private calm(): void {
