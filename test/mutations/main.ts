@@ -8,12 +8,15 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Table from 'cli-table3'
 import { Command, InvalidArgumentError } from 'commander'
+import { CLUSTER_MUTATIONS } from './cluster.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
 import { SWIM_MUTATIONS } from './swim.ts'
 
 interface Judge {
+  /** One of those that `main` knows, if it knows several. */
+  readonly scenario?: string
   /** Takes --seed and --count, says `seed <n>: ...` of the first that it finds wrong and then exits with 1. */
   readonly main: string
   readonly mutations: readonly Mutation[]
@@ -21,6 +24,7 @@ interface Judge {
 
 const JUDGES: readonly Judge[] = [
   { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
+  { main: 'test/sim/main.js', scenario: 'cluster', mutations: CLUSTER_MUTATIONS },
   { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
   { main: 'test/core/swim/main.js', mutations: SWIM_MUTATIONS },
 ]
@@ -30,7 +34,7 @@ const MUTANTS = 'mutants'
 
 /** The number of seeds it took, or undefined. */
 async function seedsToFind(
-  judge: string,
+  { main, scenario }: Judge,
   mutation: Mutation,
   seeds: number,
 ): Promise<number | undefined> {
@@ -43,24 +47,30 @@ async function seedsToFind(
     await writeFile(path, mutate(await readFile(path, 'utf8'), edit, mutation.name))
   }
   try {
-    return await firstFailure(join(dir, judge), seeds)
+    const which = scenario === undefined ? [] : ['--scenario', scenario]
+    return await firstFailure([join(dir, main), ...which], seeds)
   } finally {
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-function firstFailure(main: string, seeds: number): Promise<number | undefined> {
+const FOUND = /^seed (\d+):/m
+
+function firstFailure(judge: readonly string[], seeds: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [main, '--seed', '1', '--count', String(seeds)], {
+    const range = ['--seed', '1', '--count', String(seeds)]
+    const child = spawn(process.execPath, [...judge, ...range], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let text = ''
     child.stdout.on('data', (chunk: Buffer) => {
       text += chunk.toString()
+      // What follows is only for people.
+      if (FOUND.test(text)) child.kill()
     })
     child.on('error', reject)
     child.on('exit', (code) => {
-      const found = /^seed (\d+):/m.exec(text)?.[1]
+      const found = FOUND.exec(text)?.[1]
       if (code === 0) resolve(undefined)
       else if (found === undefined) reject(new Error(`the simulator ended with ${code}:\n${text}`))
       else resolve(Number(found))
@@ -94,9 +104,11 @@ command.action(async ({ seeds, judge, only }: Options) => {
     head: ['rule that is broken', 'found by seed'],
     style: { head: [], border: [] },
   })
-  for (const { main, mutations } of JUDGES.filter((one) => one.main.includes(judge))) {
-    for (const mutation of mutations.filter(({ name }) => name.includes(only))) {
-      const found = await seedsToFind(main, mutation, seeds)
+  for (const one of JUDGES.filter(({ main, scenario = '' }) =>
+    `${main} ${scenario}`.includes(judge),
+  )) {
+    for (const mutation of one.mutations.filter(({ name }) => name.includes(only))) {
+      const found = await seedsToFind(one, mutation, seeds)
       console.log(`${mutation.name}: ${found ?? `not found in ${seeds} seeds`}`)
       table.push([mutation.name, found ?? `not in ${seeds}`])
       if (found === undefined) process.exitCode = 1

@@ -3,13 +3,19 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { CLUSTER_MUTATIONS } from './cluster.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
 import { SWIM_MUTATIONS } from './swim.ts'
 
 test('every mutation changes what it means to change', () => {
-  for (const mutation of [...STORAGE_MUTATIONS, ...RAFT_MUTATIONS, ...SWIM_MUTATIONS]) {
+  for (const mutation of [
+    ...STORAGE_MUTATIONS,
+    ...CLUSTER_MUTATIONS,
+    ...RAFT_MUTATIONS,
+    ...SWIM_MUTATIONS,
+  ]) {
     for (const edit of editsOf(mutation)) {
       const code = readFileSync(`build/${edit.file}`, 'utf8')
       assert.notEqual(mutate(code, edit, mutation.name), code, mutation.name)
