@@ -1,11 +1,13 @@
 // Whole brokers and their clients on a network that fails, under many seeds; and that a run is the same wherever it runs.
 
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { clusterPlan } from '../../src/sim/cluster/plan.ts'
-import { digestOf, SCENARIOS, type Scenario } from './scenarios.ts'
+import { digestOf, type Plan, SCENARIOS, type Scenario } from './scenarios.ts'
 import { runSeeds } from './seeds.ts'
 
+const BUGBASE = 'test/bugbase/cluster'
 const SEEDS = 200
 const { planOf, run } = SCENARIOS['cluster'] as Scenario
 
@@ -76,3 +78,11 @@ test('what brokers promise holds whatever the network, the machines and their cl
   assert.ok((counts['answered'] ?? 0) > 0.8 * (counts['operations'] ?? 0))
   for (const kind of KINDS) assert.ok((counts[kind] ?? 0) > 0, `${kind} never struck`)
 })
+
+for (const file of readdirSync(BUGBASE)) {
+  test(`bugbase: cluster/${file}`, async () => {
+    const plan = JSON.parse(readFileSync(`${BUGBASE}/${file}`, 'utf8')) as Plan
+    const { violations } = await run(plan)
+    assert.deepEqual(violations, [])
+  })
+}
