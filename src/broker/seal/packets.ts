@@ -5,11 +5,12 @@
 // Every packet has a key of its own, derived from the cluster key and the chance in front of it. So nobody counts, and no
 // state is kept of anybody: what seals twice under one key by mistake would need the same 24 bytes twice.
 //
-// A packet that is caught and sent again later opens again, and does no harm that its loss would not do. What it tells is
-// ordered by lives and incarnations, and what is old is passed over; what accuses a broker is contradicted by it, as gossip
-// that is slow would be. An answer counts only for the one question that is open and has its number. A broker that is asked
-// again answers, to where the packet came from, with a packet that only brokers can read. A refusal names the one life that
-// it refuses. There is no window of time, since that would make a cluster depend on its clocks.
+// A packet that is caught and sent again later opens again, and is no worse than one that was slow. What it tells is ordered
+// by lives and incarnations, and what is old is passed over; what accuses a broker is contradicted by it. An answer counts
+// only for the one question that is open and has its number. A broker that is asked again answers, to where the packet came
+// from, with a packet that only brokers can read. A refusal names the one life that it refuses. The most that can come of it:
+// a broker that has been gone for so long that it is forgotten is asked for once more, and found dead. No promise hangs on who
+// is taken for alive. There is no window of time, since that would make a cluster depend on its clocks.
 
 import { concatBytes } from '../../base/bytes.ts'
 import { PACKET_BYTES_MAX, PACKET_SEAL_BYTES } from '../../model/swim.ts'

@@ -114,6 +114,30 @@ test('both sides of a refusal log what has to hold, and not again at every attem
   }
 })
 
+test('a key is changed by restarting brokers one after another, and nobody is lost on the way', async () => {
+  const net = new Net(76)
+  const names = ['a', 'b', 'c']
+  const brokers = new Map<string, Broker>()
+  for (const broker of await net.cluster(names, WITH_KEY)) brokers.set(broker.name, broker)
+  const rounds: readonly (readonly [string, ...string[]])[] = [[KEY, OTHER], [OTHER, KEY], [OTHER]]
+  for (const clusterKeys of rounds) {
+    for (const name of names) {
+      const old = brokers.get(name)
+      assert.ok(old !== undefined)
+      await old.members.stop()
+      old.process.kill()
+      const seeds = old.kept.peers.map(({ host }) => host)
+      brokers.set(name, await net.start(name, seeds, { clusterKeys }))
+      await net.until('all are together again', () => agreed([...brokers.values()]), 60_000)
+    }
+  }
+  for (const broker of brokers.values()) {
+    assert.equal(await broker.metric('unopened_packets_total'), 0)
+    assert.deepEqual(broker.refusals, [])
+    assert.ok(!broker.log.some((line) => line.includes('refused')))
+  }
+})
+
 test('packets that are sent again, by somebody else and much later, change nothing', async () => {
   const net = new Net(74)
   const packets: Uint8Array[] = []

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { concatBytes, EMPTY, equalBytes, getU32, putU32, utf8 } from '../../../src/base/bytes.ts'
+import { Truncated } from '../../../src/base/cursor.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { KeyRefusals } from '../../../src/broker/seal/refusals.ts'
 import {
@@ -335,7 +336,7 @@ test('what the receiver throws is its own fault, not that of the other side', ()
   const both = open(nodeSecrets)
   both.acceptor.sealed.handle({
     onData: () => {
-      throw new RangeError('a mistake')
+      throw new Truncated('a mistake')
     },
     onClose: () => {},
   })
@@ -358,4 +359,13 @@ test('an end that comes before the proof says so, also to who listens later', as
   const { dialer } = ends(nodeSecrets)
   dialer.wire.closed()
   assert.match(dialer.error ?? '', /before it had proved/)
+  const wire = new WireEnd('b')
+  const ports = { secrets: nodeSecrets, random: simRandom(prng(1)) }
+  const refusals = new KeyRefusals({ log: simLog(), metrics: simMetrics() })
+  const late = new SealedConnection(wire, 'dialer', keysOf(ports, [KEY]), refusals)
+  wire.closed(new Error('reset'))
+  const heard = await new Promise<Error | undefined>((resolve) => {
+    late.handle({ onData: () => {}, onClose: resolve })
+  })
+  assert.equal(heard?.message, 'reset')
 })
