@@ -33,6 +33,10 @@ interface Lookup {
   readonly trouble: { last: EastGuardError | undefined }
 }
 
+/** With other seeds to ask, a broker has so long to say hello. */
+const SEED_HELLO_MS = 1000
+/** With other seeds to ask, an attempt may take half of the time that is left, unless that is less than this. */
+const SEED_ATTEMPT_MS_LEAST = 2000
 /** A route older than this is looked up again before it is used: partitions may have been added. */
 const ROUTE_AGE_MS_MAX = 60_000
 
@@ -81,11 +85,12 @@ export class Cluster {
       const leftMs = deadline.atMs - clock.monotonic()
       const asked = this.seed
       try {
-        return await this.at(to).request(message, request, Math.max(1, leftMs), deadline.signal)
+        const attemptMs = to === undefined ? this.attemptMs(leftMs) : leftMs
+        return await this.at(to).request(message, request, Math.max(1, attemptMs), deadline.signal)
       } catch (error) {
         if (!(error instanceof EastGuardError) || !error.retriable) throw error
         if (error.code === 'NOT_LEADER') to = addressIn(error) ?? to
-        if (error.code === 'CONNECTION_FAILED') {
+        if (error.code === 'CONNECTION_FAILED' || error.code === 'TIMEOUT') {
           if (to === undefined) this.nextSeed(asked)
           to = undefined
         }
@@ -153,6 +158,13 @@ export class Cluster {
   private seedAddress(): Address {
     const { seeds } = this.settings
     return seeds[this.seed % seeds.length] as Address
+  }
+
+  /** A broker that is stuck, or behind a network that swallows all, must not take all the time that the next could use. */
+  private attemptMs(leftMs: number): number {
+    if (this.settings.seeds.length < 2) return leftMs
+    if (!this.at(undefined).ready) return Math.min(leftMs, SEED_HELLO_MS)
+    return leftMs / 2 < SEED_ATTEMPT_MS_LEAST ? leftMs : leftMs / 2
   }
 
   private nextSeed(asked: number): void {

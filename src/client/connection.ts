@@ -66,6 +66,8 @@ export class BrokerConnection {
   private inFlightMax = REQUESTS_IN_FLIGHT_MAX
   private choked = false
   private notBeforeMs = 0
+  /** Why it did not open, or was lost, the last time; undefined while it is open. */
+  private trouble: EastGuardError | undefined
   private pauseTimer: Timer | undefined
   private readonly opening = new AbortController()
 
@@ -185,7 +187,9 @@ export class BrokerConnection {
     for (const call of calls) if (call.written) this.written--
     for (const call of calls) {
       const message = `${this.name} did not answer in time`
-      call.reply.failed(new EastGuardError('TIMEOUT', message), call.written)
+      // What has kept the connection from opening says more.
+      const error = call.written ? undefined : this.trouble
+      call.reply.failed(error ?? new EastGuardError('TIMEOUT', message), call.written)
     }
   }
 
@@ -281,7 +285,7 @@ export class BrokerConnection {
     const reply: Reply = {
       answered: (payload) => this.welcomed(stream, payload),
       failed: (error) => {
-        if (this.stream === stream) this.drop(stream, error)
+        if (this.stream === stream) this.drop(stream, this.noBroker(error))
       },
     }
     const requestId = HELLO_REQUEST_ID
@@ -310,19 +314,40 @@ export class BrokerConnection {
     this.welcome = welcome
     this.inFlightMax = Math.max(1, welcome.requestsInFlightMax)
     this.state = 'ready'
+    this.trouble = undefined
     this.backoff.reset()
     this.writeWaiting()
   }
 
   private read(stream: Stream, frames: FrameReader, chunk: Uint8Array): void {
+    let answered = false
     try {
-      frames.push(chunk, (frame) => this.dispatch(frame))
+      frames.push(chunk, (frame) => {
+        answered = true
+        this.dispatch(frame)
+      })
     } catch (cause) {
-      const known = cause instanceof EastGuardError && this.state === 'opening'
-      const message = `${this.name} sent something that is not our protocol`
-      this.drop(stream, known ? cause : new EastGuardError('CONNECTION_LOST', message, { cause }))
+      this.drop(stream, this.misspoken(cause, answered))
     }
     this.writeWaiting()
+  }
+
+  private misspoken(cause: unknown, answered: boolean): EastGuardError {
+    const opening = this.state === 'opening'
+    // What the broker refuses the hello with.
+    if (opening && answered && cause instanceof EastGuardError) return cause
+    if (opening) return this.noBroker(cause)
+    const message = `${this.name} sent something that is not our protocol`
+    return new EastGuardError('CONNECTION_LOST', message, { cause })
+  }
+
+  /** Something listens there, and is no broker, or one that is stuck. */
+  private noBroker(cause: unknown): EastGuardError {
+    const silent = cause instanceof EastGuardError && cause.code === 'TIMEOUT'
+    const why = silent ? 'it does not answer' : 'what listens there is no EastGuard broker'
+    return new EastGuardError('CONNECTION_FAILED', `no connection to ${this.name}: ${why}`, {
+      cause,
+    })
   }
 
   private dispatch(frame: Uint8Array): void {
@@ -360,6 +385,7 @@ export class BrokerConnection {
     this.stream = undefined
     this.choked = false
     this.state = 'idle'
+    this.trouble = error
     this.notBeforeMs = this.ports.clock.monotonic() + this.backoff.next()
     this.ports.log.debug(error.message, { code: error.code })
     this.failEverything(error)
