@@ -115,7 +115,11 @@ export class Raft implements LeadingHost {
     if (this.leading !== undefined) this.leading.tick()
     else if (now >= this.electionDue) {
       if (this.mayLead()) this.campaign('pre-candidate', false)
-      else this.waitForLeader()
+      else {
+        // It may have been removed, which nobody tells it: whoever asks must not be sent to a leader of long ago.
+        this.leader = undefined
+        this.waitForLeader()
+      }
     }
   }
 
