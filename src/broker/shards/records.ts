@@ -1,7 +1,8 @@
 // What a member of a shard's group keeps in the metadata journal, and what it is after a restart.
 //
 //   record    u8 1 │ hard state              hard state   i64 term │ bool voted │ 16B for whom
-//             u8 2 │ entry                   what stood at its index and behind it does not count any more
+//             u8 2 │ entry                   what stood at its index and behind it does not count any more, unless it is the
+//                                            same entry once more
 //             u8 3 │ members                 who founded the group: of a log that begins at entry 1
 //   snapshot  u16 version (1) │ hard state │ i64 index │ i64 term │ members │ the machine's state
 //
@@ -79,6 +80,8 @@ function restore({ snapshot: bytes, records }: RecoveredShard): Restored {
     else if (kind === KIND_ENTRY) {
       const entry = readEntry(r)
       if (entry.index <= (snapshot?.index ?? 0)) continue
+      // Written again by a checkpoint, whose rest a crash may have kept back: what followed may be acknowledged.
+      if (entries[entry.index - (entries[0]?.index ?? 0)]?.term === entry.term) continue
       while ((entries.at(-1)?.index ?? 0) >= entry.index) entries.pop()
       entries.push(entry)
     } else throw new Truncated(`a record of kind ${kind}`)

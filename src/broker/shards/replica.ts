@@ -87,6 +87,8 @@ export class Replica {
       const { lastIndex, snapshot } = raft.log
       const rest = raft.log.slice((snapshot?.index ?? 0) + 1, lastIndex, Number.POSITIVE_INFINITY)
       const position = journal.nextPosition
+      // Of a new term they may be, and come before what is taken next.
+      if (rest.length > 0) journal.append(this.shard, hardStateRecord(raft.hardState))
       this.append(rest)
       return this.save(position, journal.sync())
     })

@@ -8,11 +8,15 @@ import { type NodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
 import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../../src/model/shards.ts'
 import { createTopic } from '../../core/metadata/support.ts'
 import { isNever, type TopicTruth } from './truth.ts'
-import { SHARDS, World } from './world.ts'
+import { type Broker, SHARDS, World } from './world.ts'
 
 const NAMES = 8
+/** So that what is written in a turn has several pages, of which a crash keeps some. */
+const LONG = '-and-so-on'.repeat(24)
 const STEPS = 150
 const STEP_MS = 60
+/** What comes before a crash, and the crash. */
+const CRASH_MS = 40
 const PEACE_MS = 30_000
 const NOTHING = encodeCommand({ kind: 'DeleteTopic', topicId: topicId('f'.repeat(32)) })
 
@@ -39,7 +43,7 @@ function trouble(world: World): void {
   const broker = oneOf(chance, brokers)
   const { log } = broker
   const what = chance.below(100)
-  if (what < 4) world.crash(broker)
+  if (what < 4) crashAmidst(world, broker)
   else if (what < 8) world.cutOff(broker)
   else if (what < 12) world.heal()
   else if (what < 14) world.lose(chance.float() / 4)
@@ -48,6 +52,17 @@ function trouble(world: World): void {
   else if (what < 38) handOver(world)
   else if (what < 55) read(world, log, broker.id)
   else for (let i = chance.below(4); i >= 0; i--) propose(world, log)
+}
+
+/** A crash finds much under way: what is written just then may be there in part. */
+function crashAmidst(world: World, broker: Broker): void {
+  const { chance, clock, brokers } = world
+  for (const { log } of brokers) {
+    for (let i = chance.below(8); i > 0 && log !== undefined; i--) {
+      clock.after(chance.below(CRASH_MS), () => propose(world, log))
+    }
+  }
+  clock.after(chance.below(CRASH_MS), () => world.crash(broker))
 }
 
 function changeMembers({ chance, brokers }: World): void {
@@ -97,7 +112,7 @@ function propose(world: World, log: ShardedLog): void {
 }
 
 export function create({ chance, truth }: World, log: ShardedLog): void {
-  const name = `topic-${chance.below(NAMES)}`
+  const name = `topic-${chance.below(NAMES)}${LONG}`
   const id = newTopicId(name, chance.bytes(TOPIC_ID_RANDOM_BYTES))
   const topic: TopicTruth = { topicId: id, name, created: 'open', deletions: 0, deleted: false }
   truth.topics.set(id, topic)
@@ -152,6 +167,7 @@ function allocate({ truth }: World, log: ShardedLog): void {
 async function peace(world: World): Promise<void> {
   const { brokers, truth } = world
   world.heal()
+  await world.run(CRASH_MS)
   for (const broker of brokers) world.start(broker)
   await world.run(3000)
   const logs = brokers.flatMap(({ log }) => (log === undefined ? [] : [log]))
