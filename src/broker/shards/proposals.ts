@@ -5,9 +5,9 @@
 //   waiting ──a leader is known──> offered in term T ──the copy applies its id────────────────> its own result
 //      ^                                 |
 //      |                                 ├─ no word for a while ──> offered again, in term T only
-//      └── not taken: refused, or ───────┤
-//          the copy has applied an       └─ the time is over ──> TIMEOUT: nobody knows
-//          entry of a later term
+//      └── not taken: its only offer ────┤
+//          was refused, or the copy has  └─ the time is over ──> TIMEOUT: nobody knows
+//          applied an entry of a later term
 //
 // A leader takes it in term T or never, and takes it once (accepted.ts). Terms only grow along a log, so when an entry of a
 // later term has been applied, what was offered in T has been applied before it or is not in the log: it may be offered anew.
@@ -159,9 +159,8 @@ export class Proposals {
       return
     }
     pending.why = REASONS[refusal]
-    // Who does not lead in that term cannot tell whether it took an earlier offer.
-    const tells = refusal !== 'not-leader' || offered.times === 1
-    if (!tells || offered.taken) return
+    // Of several offers another may be on its way still, or have been taken: nobody says which of them this one answers.
+    if (offered.times > 1 || offered.taken) return
     pending.offered = undefined
     pending.dueMs = this.host.clock.monotonic() + RETRY_MS
     if (refusal !== 'storage-full') return

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { EastGuardError } from '../../../src/base/errors.ts'
+import { type Offer, Proposals } from '../../../src/broker/shards/proposals.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
+import type { Refusal } from '../../../src/model/raft.ts'
+import { node } from '../../core/metadata/support.ts'
+import { type ManualClock, manualClock } from '../../storage/support/ports.ts'
+
+const TERM = 3
+
+interface Asked {
+  readonly clock: ManualClock
+  readonly proposals: Proposals
+  readonly offers: (Offer & { readonly to: NodeId })[]
+  /** The code of the rejection. */
+  readonly outcome: Promise<string>
+}
+
+function ask(): Asked {
+  const clock = manualClock()
+  const offers: (Offer & { readonly to: NodeId })[] = []
+  const proposals = new Proposals({
+    clock,
+    proposer: 'p',
+    timeoutMs: 2000,
+    leaderOf: () => ({ node: node(1), term: TERM }),
+    anyone: () => node(2),
+    offer: (to, offer) => {
+      offers.push({ to, ...offer })
+      return undefined
+    },
+  })
+  const outcome = proposals.propose(0, new Uint8Array()).then(
+    () => 'answered',
+    (error: unknown) => (error instanceof EastGuardError ? error.code : 'unknown'),
+  )
+  return { clock, proposals, offers, outcome }
+}
+
+function refuse({ proposals, offers }: Asked, refusal: Refusal): void {
+  const { number } = offers[0] as Offer
+  const kind = 'propose-answer'
+  proposals.answered({ kind, shard: 0, term: TERM, number, refusal, leader: undefined })
+}
+
+function pass({ clock, proposals }: Asked, ms: number): void {
+  clock.advance(ms)
+  proposals.tick()
+}
+
+test('a proposal whose only offer was refused is offered anew, and has not happened', async () => {
+  const asked = ask()
+  for (const refusal of ['leadership-is-leaving', 'not-leader'] as const) {
+    refuse(asked, refusal)
+    pass(asked, 100)
+  }
+  assert.equal(asked.offers.length, 3)
+  refuse(asked, 'too-much-under-way')
+  pass(asked, 2000)
+  assert.equal(await asked.outcome, 'METADATA_UNAVAILABLE')
+})
+
+test('a refusal says nothing of a proposal that was offered twice: the other offer may be taken', async () => {
+  for (const refusal of ['leadership-is-leaving', 'too-much-under-way', 'storage-full'] as const) {
+    const asked = ask()
+    pass(asked, 600)
+    assert.equal(asked.offers.length, 2)
+    refuse(asked, refusal)
+    pass(asked, 2000)
+    assert.equal(await asked.outcome, 'TIMEOUT')
+  }
+})
