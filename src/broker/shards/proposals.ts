@@ -42,6 +42,8 @@ export interface ProposalsHost {
   /** Of this start of this broker. */
   readonly proposer: string
   readonly timeoutMs: number
+  /** The number before the first. */
+  readonly asked: number
   /** Not one of a term older than what this broker's copy has applied. */
   leaderOf(shard: number): ShardLeader | undefined
   /** Somebody who may know who leads; another each time. */
@@ -68,11 +70,12 @@ export class Proposals {
   private readonly pending = new Map<ProposalId, Pending>()
   /** Of each shard, the term that was last looked at. */
   private readonly terms = new Map<number, number>()
-  private last = 0
+  private last: number
   private onEmpty: () => void = () => {}
 
   constructor(host: ProposalsHost) {
     this.host = host
+    this.last = host.asked
   }
 
   get size(): number {

@@ -15,6 +15,8 @@ const RETRY_MS = 50
 export interface ReadsHost {
   readonly clock: Clock
   readonly timeoutMs: number
+  /** The number before the first. */
+  readonly asked: number
   copyOf(shard: number): ShardCopy
   leaderOf(shard: number): ShardLeader | undefined
   anyone(): NodeId | undefined
@@ -36,10 +38,11 @@ export class Reads {
   private readonly reads = new Map<number, Read>()
   /** By shard, those that are not on their way yet. */
   private readonly gathering = new Map<number, Read>()
-  private last = 0
+  private last: number
 
   constructor(host: ReadsHost) {
     this.host = host
+    this.last = host.asked
   }
 
   /** Rejects with METADATA_UNAVAILABLE when no leader says so in time. */

@@ -30,6 +30,8 @@ const TICKS_PER_HEARTBEAT = 2
 /** What is under way when it closes has so long to be answered. */
 const CLOSE_MS = 2000
 const HAND_OVER_POLL_MS = 50
+/** Where the numbers of what a start asks may begin. */
+const NUMBERS = 2 ** 40
 
 export class Shards {
   private readonly options: ShardsOptions
@@ -70,6 +72,8 @@ export class Shards {
       timeoutMs: options.timeoutMs,
       leaderOf: (shard: number) => this.leaderOf(shard),
       anyone: () => this.anyone(),
+      // An answer to an earlier start of this broker may come late, and must not be taken for one to this.
+      asked: Math.floor(random.float() * NUMBERS),
     }
     this.proposals = new Proposals({
       ...asking,

@@ -24,6 +24,7 @@ function ask(): Asked {
     clock,
     proposer: 'p',
     timeoutMs: 2000,
+    asked: 0,
     leaderOf: () => ({ node: node(1), term: TERM }),
     anyone: () => node(2),
     offer: (to, offer) => {

@@ -10,7 +10,7 @@ import { EastGuardError } from '../../../src/base/errors.ts'
 import type { ShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import { encodeSnapshot } from '../../../src/core/metadata/snapshot.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
-import type { Entry } from '../../../src/model/raft.ts'
+import type { Entry, Message } from '../../../src/model/raft.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
 
 /** What is known of a change: nobody has said, it was made, or it will never be. */
@@ -50,6 +50,7 @@ export class Truth {
   private readonly states = new Map<string, string>()
   /** By shard, index and term: its proposal, and the term of the one before. */
   private readonly entries = new Map<string, { readonly id: string; readonly before: number }>()
+  private readonly askedBy = new Map<string, string>()
   private readonly ids: [number, number][] = []
 
   violated(what: string): void {
@@ -98,18 +99,32 @@ export class Truth {
     this.ids.push([first, count])
   }
 
-  // The logs, as far as they are seen on links.
+  // What is seen on links: the logs, and the numbers of what is asked.
 
-  sent(messages: readonly PeerMessage[]): void {
-    for (const { kind, shard, ...rest } of messages) {
-      if (kind !== 'raft' || !('message' in rest) || rest.message.kind !== 'append') continue
-      const { prevTerm, entries } = rest.message
-      let before = prevTerm
-      for (const entry of entries) {
-        this.entries.set(`${shard} ${entry.index} ${entry.term}`, { id: idOf(entry), before })
-        before = entry.term
-      }
+  /** `start`: a broker and which start of it. */
+  sent(start: string, messages: readonly PeerMessage[]): void {
+    for (const message of messages) {
+      if (message.kind === 'raft') this.sentRaft(message.shard, message.message)
+      else if (message.kind === 'read') this.sentNumber(start, `read ${message.id}`)
+      else if (message.kind === 'propose') this.sentNumber(start, `proposal ${message.number}`)
     }
+  }
+
+  private sentRaft(shard: number, message: Message): void {
+    if (message.kind !== 'append') return
+    let before = message.prevTerm
+    for (const entry of message.entries) {
+      this.entries.set(`${shard} ${entry.index} ${entry.term}`, { id: idOf(entry), before })
+      before = entry.term
+    }
+  }
+
+  /** What is answered late to an earlier start must not be an answer to this one. */
+  private sentNumber(start: string, what: string): void {
+    const [broker] = start.split(' ')
+    const known = this.askedBy.get(`${broker} ${what}`)
+    if (known === undefined) this.askedBy.set(`${broker} ${what}`, start)
+    else if (known !== start) this.violated(`two starts of ${broker} ask ${what}`)
   }
 
   /** No proposal lies in the log twice that ends so. */

@@ -119,7 +119,9 @@ export class World {
       snapshotBytesLeast: 400,
       entriesKept: 4,
       send: (to, messages) => {
-        if (alive()) this.send(id, to, messages)
+        if (!alive()) return
+        this.truth.sent(`${id} ${boot}`, messages)
+        this.send(id, to, messages)
       },
       others: () => this.brokers.filter((other) => other !== broker).map((other) => other.id),
       onLead: () => {},
@@ -151,7 +153,6 @@ export class World {
   // Links.
 
   private send(from: NodeId, to: NodeId, messages: readonly PeerMessage[]): void {
-    this.truth.sent(messages)
     const link = `${from} ${to}`
     if (this.cut.has(link) || this.chance.float() < this.lossy) return
     const now = this.clock.monotonic()
