@@ -4,7 +4,7 @@
 //   raft messages, offers, reads ─> raft ─> Turns ─> journal, peers
 //                                             └────> committed entries ─> the shard's copy ─> FeedSource
 
-import { isMember } from '../../core/raft/members.ts'
+import { isMember, isVoter } from '../../core/raft/members.ts'
 import type { Effects, MembersChange, RaftOptions } from '../../core/raft/types.ts'
 import { type NodeId, nodeId } from '../../model/ids.ts'
 import type { Members, Message, Refusal } from '../../model/raft.ts'
@@ -224,9 +224,16 @@ export class Memberships {
     return typeof result === 'number' ? undefined : result
   }
 
+  /** Only to one that could follow at once: while another catches up, which it may never, nothing could be proposed. */
   handOver(shard: number, to: NodeId): Refusal | undefined {
     const replica = this.replicas.get(shard)
-    if (replica === undefined) return 'not-leader'
+    if (replica?.raft.role !== 'leader') return 'not-leader'
+    const { raft } = replica
+    if (isVoter(raft.members, to) && !raft.hasCaughtUp(to)) return 'not-caught-up'
+    return this.transfer(replica, to)
+  }
+
+  private transfer(replica: Replica, to: NodeId): Refusal | undefined {
     const refusal = replica.raft.handOver(to, this.now)
     this.turns.mark(replica)
     return refusal
@@ -235,12 +242,11 @@ export class Memberships {
   /** Asks the most advanced other voter of each shard led here to take over; whether there is any shard left. */
   handAllOver(): boolean {
     let left = false
-    for (const [shard, { raft }] of this.replicas) {
-      if (raft.role !== 'leader') continue
-      const successor = raft.successor
-      if (successor === undefined) continue
+    for (const replica of this.replicas.values()) {
+      const { role, successor } = replica.raft
+      if (role !== 'leader' || successor === undefined) continue
       left = true
-      this.handOver(shard, successor)
+      this.transfer(replica, successor)
     }
     return left
   }

@@ -128,7 +128,7 @@ export class Leading {
   }
 
   /** It has all that is committed, and answers as a quorum does. */
-  private caughtUp(node: NodeId): boolean {
+  caughtUp(node: NodeId): boolean {
     const progress = this.peers.get(node)
     if (progress === undefined || progress.match < this.host.commit) return false
     const oldest = this.rounds[0]?.[0] ?? 0
@@ -364,11 +364,15 @@ export class Leading {
 
   // Handing over.
 
-  /** The node takes over when it has the whole log; nothing is proposed meanwhile. Given up after an election time-out. */
+  /**
+   * The node takes over when it has the whole log; nothing is proposed meanwhile. Given up after an election time-out, which
+   * asking again does not put off.
+   */
   handOver(to: NodeId): Refusal | undefined {
     const { log, options, now } = this.host
     if (to === options.id || !isVoter(log.members, to)) return 'no-such-member'
-    this.transfer = { to, due: now + options.electionTimeoutMs }
+    this.transfer ??= { to, due: now + options.electionTimeoutMs }
+    if (this.transfer.to !== to) return 'leadership-is-leaving'
     this.transferWhenReady()
     return undefined
   }

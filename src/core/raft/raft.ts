@@ -99,6 +99,11 @@ export class Raft implements LeadingHost {
     return this.leading?.successor
   }
 
+  /** Whether the node could take over at once, as far as a leader knows. */
+  hasCaughtUp(node: NodeId): boolean {
+    return this.leading?.caughtUp(node) ?? false
+  }
+
   get members(): Members {
     return this.log.members
   }

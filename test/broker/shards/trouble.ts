@@ -44,7 +44,7 @@ function trouble(world: World): void {
   const { log } = broker
   const what = chance.below(100)
   if (what < 4) crashAmidst(world, broker)
-  else if (what < 8) world.cutOff(broker)
+  else if (what < 8) world.cutOff(broker, () => chance.below(4) > 0)
   else if (what < 12) world.heal()
   else if (what < 14) world.lose(chance.float() / 4)
   else if (log === undefined) world.start(broker)

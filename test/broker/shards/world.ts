@@ -46,13 +46,13 @@ export class World {
   /** When the last frame from one to another arrives. */
   private readonly arrivals = new Map<string, number>()
 
-  constructor(seed: number) {
+  constructor(seed: number, brokers?: number) {
     this.chance = prng(seed)
     const later = (run: () => void): void => {
       this.clock.after(this.chance.below(DISK_MS + 1), run)
     }
-    const brokers = BROKERS[this.chance.below(BROKERS.length)] as number
-    this.brokers = Array.from({ length: brokers }, (_, i) => ({
+    const drawn = BROKERS[this.chance.below(BROKERS.length)] as number
+    this.brokers = Array.from({ length: brokers ?? drawn }, (_, i) => ({
       id: nodeId(String(i + 1).padStart(32, '0')),
       disk: simDisk({ seed: seed * 8 + i, later }),
       boot: 0,
@@ -70,8 +70,11 @@ export class World {
   /** Until `done`, but no longer than that; whether it was. */
   async runUntil(done: () => boolean, ms: number): Promise<boolean> {
     const until = this.clock.monotonic() + ms
-    while (!done() && this.clock.monotonic() < until) await this.run(50)
-    return done()
+    while (!done()) {
+      if (this.clock.monotonic() >= until) return false
+      await this.run(50)
+    }
+    return true
   }
 
   // Brokers.
@@ -168,12 +171,12 @@ export class World {
     })
   }
 
-  cutOff(one: Broker): void {
+  /** From each other broker, and each from it, if so decided. */
+  cutOff(one: Broker, decide: () => boolean = () => true): void {
     for (const other of this.brokers) {
       if (other === one) continue
-      // One way, now and then.
-      if (this.chance.below(4) > 0) this.cut.add(`${one.id} ${other.id}`)
-      if (this.chance.below(4) > 0) this.cut.add(`${other.id} ${one.id}`)
+      if (decide()) this.cut.add(`${one.id} ${other.id}`)
+      if (decide()) this.cut.add(`${other.id} ${one.id}`)
     }
   }
 
