@@ -13,7 +13,7 @@ import { type Broker, SHARDS, World } from './world.ts'
 const NAMES = 8
 /** So that what is written in a turn has several pages, of which a crash keeps some. */
 const LONG = '-and-so-on'.repeat(24)
-const STEPS = 150
+const STEPS = 60
 const STEP_MS = 60
 /** What comes before a crash, and the crash. */
 const CRASH_MS = 40
@@ -169,7 +169,7 @@ async function peace(world: World): Promise<void> {
   world.heal()
   await world.run(CRASH_MS)
   for (const broker of brokers) world.start(broker)
-  await world.run(3000)
+  await world.run(1000)
   const logs = brokers.flatMap(({ log }) => (log === undefined ? [] : [log]))
   if (logs.length < brokers.length) truth.violated('not everybody has started')
   let changed = 0
