@@ -196,13 +196,16 @@ export class BrokerConnection {
   /** Closes now; whatever waits fails with CLOSED. */
   close(): void {
     if (this.state === 'closed') return
+    const greeted = this.state === 'ready'
     this.state = 'closed'
     this.opening.abort()
     this.pauseTimer?.cancel()
     const { stream } = this
     this.stream = undefined
     this.failEverything(closed(this.name))
-    stream?.end()
+    // Nothing but a hello waits to be sent, maybe to one who is stuck.
+    if (greeted) stream?.end()
+    else stream?.destroy()
   }
 
   private hasRoom(): boolean {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -91,6 +92,21 @@ test('commands on standard input are a script', async () => {
   const { code, out, err } = await eg([], script)
   assert.equal(code, 0, err)
   assert.match(out.toString(), /Hello EastGuard!\n$/)
+})
+
+test('a first seed that takes the connection and says nothing costs about a second, to the end of the process', async (t) => {
+  const silent = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {})
+    t.after(() => socket.destroy())
+  })
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  t.after(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const began = performance.now()
+  const seeds = `127.0.0.1:${port},127.0.0.1:${broker.port}`
+  const { code, err } = await run('eg-cli', ['--seeds', seeds, 'list-topics'])
+  assert.deepEqual([code, err], [0, ''])
+  assert.ok(performance.now() - began < 5000)
 })
 
 test('three replicas on one broker are refused, and the message says how many are alive', async () => {
