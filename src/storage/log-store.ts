@@ -109,7 +109,8 @@ class Store implements LogStore {
     await this.trash.empty()
     await disk.makeDir(TOPICS_DIR)
     await disk.syncDir('.')
-    const found = await recoverLog(disk, WAL_DIR)
+    const turn = (): Promise<void> => new Promise((resolve) => this.env.clock.nextTurn(resolve))
+    const found = await recoverLog(disk, WAL_DIR, turn)
     const recovery = { disk, log, catalog, engine: this.engine }
     const recovered = await recoverSegments(recovery, found)
     // Before the old WAL may go: the next start must not take what is missing for what never was.

@@ -3,7 +3,8 @@
 //
 //   list names -> headers -> newest generation -> scan each file -> accept (accept.ts) -> replay
 //
-// One file is in memory at a time, whole: scanning needs to look ahead, and a start has memory to spare.
+// One file is in memory at a time, whole: scanning needs to look ahead, and a start has memory to spare. The thread is lent to
+// others every megabyte or so: a broker that recovers its records has shards to lead and to vote in already.
 
 import { getU32 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
@@ -20,10 +21,13 @@ import {
   sequenceOf,
 } from './header.ts'
 import { FRAME_BYTES, frameAt, frameKind, frameLsn, KIND_GROUP } from './record.ts'
-import { type Run, scanFile } from './scan.ts'
+import { type FileScan, type Run, scanSteps } from './scan.ts'
 import type { LogIdentity, LogRecord, LogRecovery, LostRecord, LostSpan } from './types.ts'
 
 const CHUNK_BYTES = 1024 * 1024
+
+/** Resolves when what is ready now has had its turn. */
+type Turn = () => Promise<void>
 
 interface FoundFile extends IdleFile {
   /** Undefined: neither header page is good. */
@@ -34,6 +38,7 @@ export class RecoveredLog implements LogRecovery {
   private readonly disk: Disk
   private readonly dir: string
   private readonly accepted: Accepted
+  private readonly turn: Turn
   readonly identity: LogIdentity | undefined
   readonly generation: number
   readonly firstLsn: number
@@ -41,9 +46,10 @@ export class RecoveredLog implements LogRecovery {
   readonly used: readonly IdleFile[]
   readonly spares: readonly IdleFile[]
 
-  constructor(disk: Disk, dir: string, files: Classified, accepted: Accepted, firstLsn: number) {
+  constructor({ disk, dir, turn }: Place, files: Classified, accepted: Accepted, firstLsn: number) {
     this.disk = disk
     this.dir = dir
+    this.turn = turn
     this.accepted = accepted
     this.identity = files.live.at(-1)?.header.identity
     this.generation = files.generation
@@ -67,7 +73,10 @@ export class RecoveredLog implements LogRecovery {
       if (sequence !== loaded)
         bytes = await readWhole(this.disk, `${this.dir}/${fileName(sequence)}`)
       loaded = sequence
-      yield* recordsOf(bytes, accepted)
+      for (const chunk of recordsOf(bytes, accepted)) {
+        yield chunk
+        await this.turn()
+      }
     }
   }
 
@@ -107,20 +116,40 @@ function* recordsOf(bytes: Uint8Array, accepted: AcceptedRun): Iterable<readonly
   if (chunk.length > 0) yield chunk
 }
 
-export async function recoverLog(disk: Disk, dir: string): Promise<RecoveredLog> {
+interface Place {
+  readonly disk: Disk
+  readonly dir: string
+  readonly turn: Turn
+}
+
+/** `turn`: for whoever has others to answer meanwhile. */
+export async function recoverLog(
+  disk: Disk,
+  dir: string,
+  turn: Turn = async () => {},
+): Promise<RecoveredLog> {
   const files = classify(await findFiles(disk, dir))
   const runs: Run[] = []
   let syncedEnd = 1
   let floorLsn = 1
   for (const { sequence, header } of files.live) {
-    const scan = scanFile(await readWhole(disk, `${dir}/${fileName(sequence)}`), header)
+    const scan = await scanned(await readWhole(disk, `${dir}/${fileName(sequence)}`), header, turn)
     runs.push(...scan.runs)
     syncedEnd = Math.max(syncedEnd, scan.syncedEnd, header.firstLsn)
     floorLsn = Math.max(floorLsn, scan.floorLsn, header.floorLsn)
   }
   const unreadable = [...files.unreadable, ...cutOff(files.live.at(-1))]
   const accepted = accept({ runs, floorLsn, syncedEnd: Math.max(syncedEnd, floorLsn), unreadable })
-  return new RecoveredLog(disk, dir, files, accepted, floorLsn)
+  return new RecoveredLog({ disk, dir, turn }, files, accepted, floorLsn)
+}
+
+async function scanned(bytes: Uint8Array, header: FileHeader, turn: Turn): Promise<FileScan> {
+  const steps = scanSteps(bytes, header)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    await turn()
+  }
 }
 
 /** A file is as long as it will be before it is used. Behind what is missing of an older one, the next one's records tell. */

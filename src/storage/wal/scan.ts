@@ -41,8 +41,20 @@ export interface FileScan {
   readonly groups: number
 }
 
+/** Frames looked at in one go: even the smallest are checked within milliseconds. */
+const STEP_BYTES = 1024 * 1024
+
 /** `bytes` is the whole file. */
 export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
+  const steps = scanSteps(bytes, header)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+/** The same, step by step: between two the caller may let others have the thread. */
+export function* scanSteps(bytes: Uint8Array, header: FileHeader): Generator<undefined, FileScan> {
   const { salt, sequence } = header
   const end = contentEnd(bytes)
   const runs: Run[] = []
@@ -52,6 +64,7 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
   let position = RECORDS_AT
   let firstLsn = header.firstLsn
   let midGroup = false
+  let restAt = STEP_BYTES
   for (;;) {
     let at = position
     let lsn = firstLsn
@@ -65,10 +78,14 @@ export function scanFile(bytes: Uint8Array, header: FileHeader): FileScan {
         groups++
       } else lsn++
       at += size
+      if (at < restAt) continue
+      yield
+      restAt = at + STEP_BYTES
     }
     if (lsn > firstLsn || runs.length === 0) {
       runs.push({ sequence, position, endPosition: at, firstLsn, endLsn: lsn, midGroup })
     }
+    yield
     // Forward by at least a byte, past whatever does not fit the chain.
     const next = resync(bytes, end, at + 1, lsn, salt)
     if (next === undefined) break
