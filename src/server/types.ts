@@ -93,7 +93,10 @@ interface ClusterSettings {
 }
 
 /** The shards of a broker, as far as its owner may have to do with them. */
-type ShardsControl = Pick<Shards, 'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf'>
+type ShardsControl = Pick<
+  Shards,
+  'count' | 'view' | 'leaderOf' | 'change' | 'handOver' | 'copyOf' | 'committed'
+>
 
 export interface BrokerHooks {
   /**

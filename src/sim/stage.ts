@@ -49,7 +49,12 @@ export class Stage implements Watcher {
       return done() || over()
     }
     // Between any two events is a settling: each promise more that it takes is seen in the time of a run.
-    await clock.runUntil(ended, () => this.loop.settle())
+    try {
+      await clock.runUntil(ended, () => this.loop.settle())
+    } catch (error) {
+      // An event threw: that ends a real process.
+      this.violation(`nobody caught ${error instanceof Error ? error.stack : String(error)}`)
+    }
     if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
   }
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { ShardCopy } from '../../src/broker/shards/copy.ts'
 import type { ShardView } from '../../src/broker/shards/types.ts'
 import { type NodeId, nodeId } from '../../src/model/ids.ts'
+import type { Entry } from '../../src/model/raft.ts'
 import { Copies, type Looked } from '../../src/sim/cluster/copies.ts'
 
 const NODES = ['a', 'b'].map((digit) => nodeId(digit.repeat(32)))
@@ -12,12 +13,13 @@ interface Part {
   readonly copy: ShardCopy
   view: () => ShardView | undefined
   copyOf: () => ShardCopy
+  committed: (shard: number, from: number) => readonly Entry[]
 }
 
 function started(): Part {
   const watcher = { changed: () => {}, applied: () => {}, advanced: () => {} }
   const copy = new ShardCopy(0, watcher)
-  return { count: 1, copy, view: () => undefined, copyOf: () => copy }
+  return { count: 1, copy, view: () => undefined, copyOf: () => copy, committed: () => [] }
 }
 
 function viewOf(role: ShardView['role'], term: number, voters: readonly NodeId[]): () => ShardView {
@@ -103,4 +105,24 @@ test('one that led alone may have been the only one who knew of it', () => {
   assert.deepEqual(look(), [])
   parts[0].view = viewOf('follower', 3, NODES.slice(0, 1))
   assert.deepEqual(look(), [])
+})
+
+test('what has committed is the same everywhere, and no proposal is in two places', () => {
+  const { parts, look } = rig()
+  const [one, other] = parts
+  const entry = (index: number, id: string): Entry => ({
+    index,
+    term: 1,
+    payload: { kind: 'command', id, data: Uint8Array.of(1) },
+  })
+  const holds = (...entries: readonly Entry[]): Part['committed'] => {
+    return (_, from) => entries.filter(({ index }) => index >= from)
+  }
+  one.committed = holds(entry(1, 'x'), entry(2, 'y'))
+  other.committed = holds(entry(1, 'x'))
+  assert.deepEqual(look(), [])
+  other.committed = holds(entry(1, 'x'), entry(2, 'z'))
+  assert.match(look()[0] ?? '', /b2 takes for committed in shard 0 at 2: command z/)
+  one.committed = holds(entry(1, 'x'), entry(2, 'y'), entry(3, 'x'))
+  assert.match(look()[0] ?? '', /proposal x was taken twice, at 1 and 3/)
 })

@@ -7,7 +7,7 @@
 import { isMember, isVoter } from '../../core/raft/members.ts'
 import type { Effects, MembersChange, RaftOptions } from '../../core/raft/types.ts'
 import { type NodeId, nodeId } from '../../model/ids.ts'
-import type { Members, Message, Refusal } from '../../model/raft.ts'
+import type { Entry, Members, Message, Refusal } from '../../model/raft.ts'
 import type { Propose } from '../../wire/peer/types.ts'
 import { Accepted } from './accepted.ts'
 import { Checkpoints } from './checkpoints.ts'
@@ -127,6 +127,14 @@ export class Memberships {
     const { members, leader, term, role, commit, appliedIndex } = raft
     const settled = raft.log.membersIndex <= commit
     return { members, settled, leader, term, role, commit, appliedIndex }
+  }
+
+  /** Of its log, from an index on: what is held and has committed. */
+  committed(shard: number, from: number): readonly Entry[] {
+    const raft = this.replicas.get(shard)?.raft
+    if (raft === undefined) return []
+    const { log, commit } = raft
+    return log.slice(Math.max(from, log.firstIndex), commit, Number.POSITIVE_INFINITY)
   }
 
   *views(): Generator<ShardView> {

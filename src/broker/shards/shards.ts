@@ -15,7 +15,7 @@ import { EastGuardError } from '../../base/errors.ts'
 import type { Result } from '../../core/metadata/commands.ts'
 import type { MembersChange } from '../../core/raft/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
-import type { Refusal } from '../../model/raft.ts'
+import type { Entry, Refusal } from '../../model/raft.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { PeerMessage, Propose, ProposeAnswer, ShardLeader } from '../../wire/peer/types.ts'
 import { ShardCopy } from './copy.ts'
@@ -186,6 +186,11 @@ export class Shards {
   /** Undefined: this broker has never been a member. */
   view(shard: number): ShardView | undefined {
     return this.memberships.view(shard)
+  }
+
+  /** What this broker, as a member, holds of the committed log of a shard, from an index on: for whoever judges. */
+  committed(shard: number, from: number): readonly Entry[] {
+    return this.memberships.committed(shard, from)
   }
 
   /**

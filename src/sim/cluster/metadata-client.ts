@@ -29,7 +29,9 @@ const TIMEOUTS_MS = [200, 500, 2000] as const
 /** Of a creation. */
 const ATTEMPTS_MAX = 3
 const SEGMENT_ENTRIES = [10, 20] as const
-const RETENTION_MS = [3_600_000, 7_200_000, 86_400_000, 604_800_000] as const
+const RETENTION_MS_LEAST = 3_600_000
+/** So many that hardly two operations have the same: which of them is seen can be told. */
+const RETENTIONS = 1_000_000_000
 
 /** What these answers say is certain: nothing was done, and nothing will be. */
 const REFUSALS: ReadonlySet<string> = new Set([
@@ -243,7 +245,10 @@ export class MetadataClient {
   }
 
   private policy(): Facts {
-    return { segmentEntries: this.pick(SEGMENT_ENTRIES), retentionMs: this.pick(RETENTION_MS) }
+    return {
+      segmentEntries: this.pick(SEGMENT_ENTRIES),
+      retentionMs: RETENTION_MS_LEAST + this.chance.below(RETENTIONS),
+    }
   }
 
   private alteration(): Operation {
