@@ -88,6 +88,8 @@ export class FeedFollower {
     if (incoming?.index !== index || incoming.bytes !== offset) return
     incoming.parts.push(bytes)
     incoming.bytes += bytes.length
+    // Asking again would begin it anew, so that over a slow link it would never be whole.
+    feed.askDueMs = this.host.clock.monotonic() + ASK_MS
     if (incoming.bytes < totalBytes) return
     feed.incoming = undefined
     copy.install({ index, term, members, data: concatBytes(incoming.parts) })

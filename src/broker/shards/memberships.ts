@@ -216,10 +216,11 @@ export class Memberships {
     this.turns.mark(replica)
   }
 
-  /** False: this broker is no member. */
+  /** False: this broker is no member, or knows nothing new and hears of nothing: it may have been removed. */
   feed(to: NodeId, shard: number, fromIndex: number): boolean {
     const replica = this.replicas.get(shard)
     if (replica === undefined || !this.isMember(shard)) return false
+    if (!this.hears(shard) && replica.raft.appliedIndex < fromIndex) return false
     this.feedSource.asked(to, replica, replica.raft.appliedIndex, fromIndex, this.now)
     return true
   }
