@@ -16,6 +16,12 @@ import type { Shards } from './shards.ts'
 const TICK_MS = 500
 /** Steps begun in one tick: each may send a snapshot. */
 const STEPS_MAX = 32
+/**
+ * Between two hand-overs of a shard from here: twice as long each time, up to the longest, and from the beginning when there was none for longer.
+ * Brokers that see the others differently would hand it to and fro, and each time nothing can be proposed for a moment.
+ */
+const HAND_OVER_PAUSE_MS = 2000
+const HAND_OVER_PAUSE_MAX_MS = 10_000
 
 /** Who is there, as far as that is known. */
 export interface BrokerSight {
@@ -46,6 +52,8 @@ export class Keeper {
   private timer: Timer | undefined
   /** Who was there, and since when it is not; undefined: it is. */
   private readonly seen = new Map<NodeId, { broker: RingNode; goneSince: number | undefined }>()
+  /** By shard: the last hand-over from here, and how long there is none after it. */
+  private readonly handed = new Map<number, { readonly at: number; readonly pauseMs: number }>()
   private planned: readonly (readonly NodeId[])[] = []
   private plannedOf = ''
   private stopped = false
@@ -130,10 +138,25 @@ export class Keeper {
   private begin(shard: number, step: ShardStep): boolean {
     const { shards } = this.options
     const { kind, node } = step
+    if (kind === 'hand-over' && this.pauses(shard)) return false
     const refusal =
       kind === 'hand-over' ? shards.handOver(shard, node) : shards.change(shard, { kind, node })
     if (refusal !== undefined) return false
+    if (kind === 'hand-over') this.noteHandOver(shard)
     this.options.log.debug('a shard changes its members', { shard, step: kind, node })
     return true
+  }
+
+  private pauses(shard: number): boolean {
+    const last = this.handed.get(shard)
+    return last !== undefined && this.options.clock.monotonic() < last.at + last.pauseMs
+  }
+
+  private noteHandOver(shard: number): void {
+    const at = this.options.clock.monotonic()
+    const last = this.handed.get(shard)
+    const again = last !== undefined && at - last.at < 2 * HAND_OVER_PAUSE_MAX_MS
+    const pauseMs = again ? Math.min(2 * last.pauseMs, HAND_OVER_PAUSE_MAX_MS) : HAND_OVER_PAUSE_MS
+    this.handed.set(shard, { at, pauseMs })
   }
 }
