@@ -58,7 +58,8 @@ export function addClusterCommands(program: Command, context: () => CommandConte
 const DONE: Readonly<Record<NodeRole, string>> = {
   member: 'is a member again',
   draining: 'is draining: describe-cluster shows what it still holds',
-  removed: 'is removed: what it held goes to others',
+  removed:
+    'is removed: what it holds goes to others; stop it when describe-cluster shows that it holds nothing',
 }
 
 async function setRole(context: CommandContext, named: string, role: NodeRole): Promise<void> {
