@@ -116,7 +116,7 @@ function shardsOf(options: MetadataOptions, peers: Peers | undefined): ShardedLo
     shards,
     ...settings.metadataTiming,
     snapshotBytesLeast: settings.journalFileBytes * SNAPSHOT_SHARE,
-    entriesKept: ENTRIES_KEPT,
+    entriesKept: settings.metadataEntriesKept ?? ENTRIES_KEPT,
     send: (to, messages) => {
       peers?.send(to, messages)
     },

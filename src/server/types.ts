@@ -56,6 +56,8 @@ export interface ServerSettings
   /** A power of two; counts when this broker founds its cluster. */
   readonly metadataShards: number
   readonly metadataTiming: ShardTiming
+  /** Entries of each shard that stay in memory behind a snapshot; default: as many as seldom anybody lacks. */
+  readonly metadataEntriesKept?: number
   /** How it finds the others and they it. Absent: it stays alone, or is told who they are. */
   readonly membership?: MembershipSettings
   /** Told by hand, for tests: who the others are, and what becomes of the shards' members is decided there too. */

@@ -78,6 +78,7 @@ export class Machines {
     return {
       ...settings,
       metadataTiming: METADATA_TIMING,
+      ...(plan.entriesKept !== undefined && { metadataEntriesKept: plan.entriesKept }),
       cluster: joins === undefined ? cluster : { ...cluster, joins },
     }
   }

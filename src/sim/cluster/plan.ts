@@ -23,6 +23,8 @@ export interface ClusterPlan {
   readonly metadataClients: readonly string[]
   readonly recordClients: readonly string[]
   readonly steps: readonly TimedStep[]
+  /** Of each shard, behind a snapshot: with few, whoever lags is sent snapshots. */
+  readonly entriesKept?: number
   /** Of a run in the mode of liveness: the two brokers that never reach each other again. */
   readonly lastingCut?: readonly [number, number]
 }
@@ -36,6 +38,7 @@ interface BrokerPlan {
 export const RUN_MS = 60_000
 export const CALM_AT_MS = 40_000
 const BROKERS_MAX = 5
+const ENTRIES_KEPT_FEW = 5
 const METADATA_CLIENTS = 6
 const RECORD_CLIENTS = 2
 /** Clocks run apart by less than 5 %. */
@@ -85,6 +88,7 @@ export function clusterPlan(seed: number): ClusterPlan {
     recordClients,
     steps: steps(chance, hosts, mode === 'safety' ? RUN_MS : CALM_AT_MS),
     ...(mode === 'liveness' && count >= 3 && chance.below(2) === 0 && { lastingCut: [0, 1] }),
+    ...(chance.below(2) === 0 && { entriesKept: ENTRIES_KEPT_FEW }),
   }
 }
 
