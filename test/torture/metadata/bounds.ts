@@ -19,10 +19,10 @@ interface Found {
 
 export class Bounds {
   readonly violations: string[] = []
-  private readonly waits: Waits
+  private readonly waits: Pick<Waits, 'between'>
   private readonly found = new Map<string, Found[]>()
 
-  constructor(waits: Waits) {
+  constructor(waits: Pick<Waits, 'between'>) {
     this.waits = waits
   }
 

@@ -33,8 +33,10 @@ const PAUSE_MS = 20_000
 const BRIEF_PAUSE_MS = 2500
 /** Without one broker, so that elections show. */
 const ALONE_MS = 2500
+const BRIEF_ALONE_MS = 800
 /** A little of the service's own deadline, so that it is the caller's that runs out; and more than it. */
 const DEADLINES_MS = [2500, 11_000] as const
+const BRIEF_DEADLINE_MS = 1500
 /** This machine may be busy: what the deadline says is not exact. */
 const LATE_MS = 1500
 /** Between the starts of two brokers, at most. */
@@ -63,7 +65,7 @@ async function endOne(scene: Scene, signal: 'SIGTERM' | 'SIGKILL'): Promise<Stru
   if (signal === 'SIGTERM' && how !== 0) scene.violation(`${victim.name} stopped with ${how}`)
   const endedMs = Math.round(performance.now() - sinceMs)
   if (random.below(2) === 0) await scene.works(survivors[0], 'without one broker')
-  await pause(random.below(ALONE_MS))
+  await pause(random.below(scene.brief ? BRIEF_ALONE_MS : ALONE_MS))
   await again(cluster, victim)
   return { told: `${victim.name} ended by ${signal} within ${endedMs} ms`, sinceMs, survivors }
 }
@@ -94,7 +96,8 @@ async function leader(cluster: LocalCluster, random: Prng): Promise<number> {
 
 async function killTwo(scene: Scene): Promise<Struck> {
   const { cluster, random } = scene
-  const deadlineMs = DEADLINES_MS[scene.brief ? 0 : random.below(2)] as number
+  const chosen = DEADLINES_MS[random.below(2)] as number
+  const deadlineMs = scene.brief ? BRIEF_DEADLINE_MS : chosen
   const [survivor, ...victims] = pick(cluster.brokers, random)
   const sinceMs = performance.now()
   await Promise.all(victims.map((victim) => victim.end('SIGKILL')))

@@ -24,7 +24,7 @@ import { Keeper } from './keeper.ts'
 import { Waits } from './waits.ts'
 
 const SHARDS = 256
-const SHARDS_BRIEF = 32
+const SHARDS_BRIEF = 16
 const CLIENTS = 6
 const THINK_MS_MAX = 40
 /** Whenever a majority runs, everything works within this. */
