@@ -82,8 +82,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'do not write the entries behind a snapshot again',
     file: 'src/broker/shards/replica.js',
-    find: 'const position = journal.nextPosition;\n            this.append(rest);',
-    replace: 'const position = journal.nextPosition;',
+    find: 'this.append(rest);\n            return',
+    replace: 'return',
   },
   {
     name: 'install a snapshot that is older than the copy',
