@@ -182,6 +182,19 @@ test('produce keeps bytes, takes keys from fields, and names the line that has n
   assert.equal((JSON.parse(twice.out) as { records: number }).records, 3)
 })
 
+test('a topic is described as far as it is known while the broker that keeps its records is away', async () => {
+  const rig = new Rig()
+  await rig.run(['create-topic', 't'])
+  rig.client.recordsAway = true
+  const { code, out, err } = await rig.run(['describe-topic', 't'])
+  assert.equal(code, 1)
+  assert.match(out, /retention_ms/)
+  assert.match(
+    err,
+    /^CONNECTION_FAILED: the broker that keeps the records of 't' cannot be reached/,
+  )
+})
+
 test('failures say what, to what and what to do; as JSON for programs; codes tell them apart', async () => {
   const rig = new Rig()
   const plain = await rig.run(['describe-topic', 'none'])

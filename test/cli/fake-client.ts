@@ -28,6 +28,8 @@ export class FakeClient implements Client {
   readonly created: CreateTopicOptions[] = []
   readonly consumed: ConsumerOptions[] = []
   closed = 0
+  /** The brokers that keep records are away. */
+  recordsAway = false
 
   producer(): Producer {
     const store = (record: ProducerRecord): RecordPlace => {
@@ -139,9 +141,10 @@ export class FakeClient implements Client {
         bytes: 0,
       }),
       setBrokerRole: async () => {},
-      listOffsets: async (name) => [
-        { partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 },
-      ],
+      listOffsets: async (name) => {
+        if (this.recordsAway) throw new EastGuardError('NOT_LEADER', `the offsets of ${name}`)
+        return [{ partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 }]
+      },
     }
   }
 

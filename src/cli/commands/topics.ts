@@ -1,6 +1,7 @@
 // Topics: create, delete, alter, list, describe.
 
 import { type Command, Option } from 'commander'
+import { EastGuardError } from '../../base/errors.ts'
 import type { CreatedTopic } from '../../client/api.ts'
 import type { TopicView } from '../../model/metadata.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
@@ -170,7 +171,13 @@ async function listTopics({ out, client, call }: CommandContext): Promise<void> 
 async function describeTopic({ out, client, call }: CommandContext, name: string): Promise<void> {
   const admin = client.admin()
   const topic = await admin.describeTopic(name, call)
-  const ends = await admin.listOffsets(name, 'latest', call)
+  let lost: unknown
+  const ends = await admin.listOffsets(name, 'latest', call).catch((error: unknown) => {
+    // Any broker knows the topic, and only one its records.
+    if (out.json || !(error instanceof EastGuardError) || !error.retriable) throw error
+    lost = error
+    return []
+  })
   const partitions = ends.map(({ partition, offset }) => ({
     partition,
     start: topic.logStartOffsets[partition] ?? 0,
@@ -196,6 +203,7 @@ async function describeTopic({ out, client, call }: CommandContext, name: string
       ]
     }),
   )
+  if (lost !== undefined) throw outOfReach(name, lost)
   const used = partitions.filter(({ end }) => end > 0)
   if (used.length === 0) await out.line('no records yet')
   else {
@@ -204,6 +212,14 @@ async function describeTopic({ out, client, call }: CommandContext, name: string
       used.map(({ partition, start, end }) => [partition, start, end, end - start]),
     )
   }
+}
+
+function outOfReach(name: string, cause: unknown): EastGuardError {
+  return new EastGuardError(
+    'CONNECTION_FAILED',
+    `the broker that keeps the records of '${name}' cannot be reached, so its offsets are not known`,
+    { cause, hint: 'start that broker: describe-cluster shows which are missing' },
+  )
 }
 
 function policyRows(policy: TopicPolicy): [string, string | number][] {
