@@ -3,7 +3,7 @@
 
 import type { Watcher } from './machine.ts'
 import type { Loop } from './storage/scenario.ts'
-import { simWorld, type World } from './world.ts'
+import { type NetworkConditions, simWorld, type World } from './world.ts'
 
 /** How often is looked whether something has come true. */
 const LOOK_MS = 100
@@ -17,8 +17,8 @@ export class Stage implements Watcher {
   protected events = 0
   private readonly loop: Loop
 
-  constructor(seed: number, loop: Loop) {
-    this.world = simWorld(seed)
+  constructor(seed: number, loop: Loop, conditions: NetworkConditions = {}) {
+    this.world = simWorld(seed, conditions)
     this.loop = loop
   }
 

@@ -31,7 +31,7 @@ export interface World {
 }
 
 /** Of the whole network, when nothing troubles it. */
-type NetworkConditions = Omit<NetworkOptions, 'clock' | 'seed'>
+export type NetworkConditions = Omit<NetworkOptions, 'clock' | 'seed'>
 
 const DISK_LATENCY_MS = 2
 

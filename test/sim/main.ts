@@ -1,4 +1,4 @@
-// npm run sim -- --scenario storage|cluster --seed S [--count N]
+// npm run sim -- --scenario storage|cluster|membership --seed S [--count N]
 //                [--keep STEPS] [--trace]            one seed, or a part of its plan
 //                [--save FILE] [--plan FILE]         a shortened plan is kept, or one that was kept is run
 //
@@ -96,7 +96,7 @@ const command = new Command('sim')
   .description('Runs the whole broker and its clients in a simulated world, seed after seed.')
   .option(
     '--scenario <name>',
-    'what is simulated: storage, one broker on a disk that fails; cluster, brokers and a network that fails',
+    'what is simulated: storage, one broker on a disk that fails; cluster, brokers and a network that fails; membership, brokers that come and go',
     (name) => {
       if (name in SCENARIOS) return name
       throw new InvalidArgumentError(`there are ${Object.keys(SCENARIOS).join(' and ')}`)

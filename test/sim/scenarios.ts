@@ -4,6 +4,8 @@
 import { createHash } from 'node:crypto'
 import { type ClusterPlan, clusterPlan } from '../../src/sim/cluster/plan.ts'
 import { runCluster } from '../../src/sim/cluster/scenario.ts'
+import { type MembershipPlan, membershipPlan } from '../../src/sim/membership/plan.ts'
+import { runMembership } from '../../src/sim/membership/scenario.ts'
 import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
 import { runStorage } from '../../src/sim/storage/scenario.ts'
 import { watched } from './run.ts'
@@ -50,7 +52,17 @@ const cluster: Scenario = {
   },
 }
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { storage, cluster }
+const membership: Scenario = {
+  planOf: membershipPlan,
+  run: async (plan) => {
+    const outcome = await watched((loop) => runMembership(plan as MembershipPlan, loop))
+    const { violations, story, operations, answered, virtualMs, moves, hits } = outcome
+    const counts = { operations, answered, 'virtual seconds': virtualMs / 1000, moves, ...hits }
+    return { violations, story, counts }
+  },
+}
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { storage, cluster, membership }
 
 /** Of the whole story, to the letter. */
 export function digestOf(story: readonly string[]): string {

@@ -54,12 +54,14 @@ export class Keeper {
   private readonly seen = new Map<NodeId, { broker: RingNode; goneSince: number | undefined }>()
   /** By shard: the last hand-over from here, and how long there is none after it. */
   private readonly handed = new Map<number, { readonly at: number; readonly pauseMs: number }>()
+  private readonly startedAt: number
   private planned: readonly (readonly NodeId[])[] = []
   private plannedOf = ''
   private stopped = false
 
   constructor(options: KeeperOptions) {
     this.options = options
+    this.startedAt = options.clock.monotonic()
     this.arm()
   }
 
@@ -82,12 +84,22 @@ export class Keeper {
     const { stableSince, brokers } = this.options.sight()
     this.look(brokers, now)
     if (stableSince === undefined || now - stableSince < stableMs) return
+    if (this.mayStillCome(now)) return
     const plan = this.plan(now)
     const alive = new Set(brokers.map(({ node }) => node))
     let begun = 0
     for (let shard = 0; shard < shards.count && begun < STEPS_MAX; shard++) {
       if (this.step(shard, plan[shard] ?? [], alive)) begun++
     }
+  }
+
+  /** After a start of all brokers the first would take the last for gone: whoever belongs here is waited for as if seen. */
+  private mayStillCome(now: number): boolean {
+    if (now - this.startedAt > this.options.replaceMs) return false
+    for (const [node, { role }] of this.options.nodes()) {
+      if (role === 'member' && !this.seen.has(node)) return true
+    }
+    return false
   }
 
   private look(brokers: readonly RingNode[], now: number): void {

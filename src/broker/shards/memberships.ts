@@ -117,7 +117,7 @@ export class Memberships {
    * leader will ever tell it otherwise.
    */
   hears(shard: number): boolean {
-    return this.isMember(shard) && this.replicas.get(shard)?.raft.leader !== undefined
+    return this.isMember(shard) && this.replicas.get(shard)?.raft.hearsLeader(this.now) === true
   }
 
   /** Undefined: this broker has never been a member. */

@@ -61,7 +61,7 @@ export class Faults {
     this.hit('lasting cut')
   }
 
-  private hit(kind: string): void {
+  hit(kind: string): void {
     this.hits.set(kind, (this.hits.get(kind) ?? 0) + 1)
   }
 
