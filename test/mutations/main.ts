@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import Table from 'cli-table3'
 import { Command, InvalidArgumentError } from 'commander'
 import { CLUSTER_MUTATIONS } from './cluster.ts'
+import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
@@ -25,6 +26,7 @@ interface Judge {
 const JUDGES: readonly Judge[] = [
   { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
   { main: 'test/sim/main.js', scenario: 'cluster', mutations: CLUSTER_MUTATIONS },
+  { main: 'test/sim/main.js', scenario: 'membership', mutations: MEMBERSHIP_MUTATIONS },
   { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
   { main: 'test/core/swim/main.js', mutations: SWIM_MUTATIONS },
 ]

@@ -54,12 +54,18 @@ test('one seed gives one story, byte for byte, here and in a worker of its own',
 })
 
 test('from one broker to twenty, all there from the beginning or joining later', () => {
-  const plans = Array.from({ length: 1000 }, (_, seed) => membershipPlan(seed))
+  const plans = Array.from({ length: 5000 }, (_, seed) => membershipPlan(seed))
   for (let count = 1; count <= 20; count++) {
-    assert.ok(plans.some(({ brokers }) => brokers.length === count), `${count} brokers`)
+    assert.ok(
+      plans.some(({ brokers }) => brokers.length === count),
+      `${count} brokers`,
+    )
   }
   const seedsOf = plans.flatMap(({ brokers }) => brokers.map(({ seeds }, i) => ({ seeds, i })))
-  assert.ok(seedsOf.some(({ seeds, i }) => i > 0 && seeds.includes(i)), 'itself among its seeds')
+  assert.ok(
+    seedsOf.some(({ seeds, i }) => i > 0 && seeds.includes(i)),
+    'itself among its seeds',
+  )
   for (const { seeds, i } of seedsOf) assert.ok(i === 0 || seeds.some((seed) => seed < i))
 })
 

@@ -117,7 +117,9 @@ export class Brokers {
   private ended(broker: number, error: Error): void {
     if (!(error instanceof EastGuardError) || error.code !== 'CLUSTER_MISMATCH') return
     if (this.standings[broker] !== 'mistaken') {
-      this.watcher.violation(`${brokerHost(broker)} has not founded a cluster by mistake, and stops`)
+      this.watcher.violation(
+        `${brokerHost(broker)} has not founded a cluster by mistake, and stops`,
+      )
       return
     }
     this.world.clock.after(1, () => {

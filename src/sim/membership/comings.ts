@@ -145,15 +145,15 @@ export class Comings {
     const others = this.membersBeside(node)
     // A group of one grows by two at once.
     const needed = watch.leadsAlone(node) ? 2 : 1
-    return (
-      this.madeGood && others >= needed && ![...this.lost].some((gone) => watch.holds(gone))
-    )
+    return this.madeGood && others >= needed && ![...this.lost].some((gone) => watch.holds(gone))
   }
 
   private mayLose(node: NodeId): boolean {
     const { watch } = this.options
     return (
-      this.madeGood && this.membersBeside(node) > 0 && watch.affords(node, (one) => this.lost.has(one))
+      this.madeGood &&
+      this.membersBeside(node) > 0 &&
+      watch.affords(node, (one) => this.lost.has(one))
     )
   }
 

@@ -29,7 +29,7 @@ export interface MembershipPlan {
   readonly ending: 'black hole' | 'restart'
 }
 
-export interface MemberPlan {
+interface MemberPlan {
   readonly clockRate: number
   readonly clockStartMs: number
   /** By number; itself may be among them. */
@@ -68,7 +68,7 @@ const TROUBLES: readonly Trouble[] = [
   'wall',
 ]
 
-type Coming = ComingStep['kind'] | 'long partition'
+type Coming = Exclude<ComingStep['kind'], 'join' | 'undrain'> | 'long partition'
 
 const COMINGS: readonly Coming[] = [
   'retire',
@@ -76,7 +76,6 @@ const COMINGS: readonly Coming[] = [
   'replace',
   'mistake',
   'drain',
-  'undrain',
   'remove',
   'mass-restart',
   'long partition',
@@ -140,7 +139,9 @@ function steps(chance: Prng, hosts: Hosts, first: number): readonly TimedStep[] 
   }
   const comings = COMINGS.filter(() => chance.below(3) === 0)
   for (let left = comings.length === 0 ? 0 : 1 + chance.below(6); left > 0; left--) {
-    at(coming(chance, comings[chance.below(comings.length)] as Coming, hosts))
+    const step = coming(chance, comings[chance.below(comings.length)] as Coming, hosts)
+    at(step)
+    if (step.kind === 'drain' && chance.below(3) > 0) at({ kind: 'undrain', broker: step.broker })
   }
   return made.sort((a, b) => a.atMs - b.atMs)
 }
@@ -153,10 +154,8 @@ function coming(chance: Prng, kind: Coming, hosts: Hosts): MembershipStep {
   const broker = chance.below(hosts.brokers)
   const downMs = 1 + chance.below(chance.below(2) === 0 ? 500 : 8000)
   switch (kind) {
-    case 'join':
     case 'retire':
     case 'drain':
-    case 'undrain':
       return { kind, broker }
     case 'replace':
     case 'mistake':

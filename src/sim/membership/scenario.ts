@@ -3,8 +3,8 @@
 // step of the shards' members (watch.ts); node numbers (operator.ts); and, after the faults, that all is as it should be
 // (goal.ts), works at every broker, and stays so. A run is the same to the letter each time.
 
-import { MetadataClient } from '../cluster/metadata-client.ts'
 import { Faults } from '../cluster/faults.ts'
+import { MetadataClient } from '../cluster/metadata-client.ts'
 import { brokerHost, type Step } from '../cluster/step.ts'
 import { checkLinearizable } from '../linear/check.ts'
 import { Stage } from '../stage.ts'

@@ -21,7 +21,9 @@ export type ComingStep =
   /** All are stopped or killed at once, and come back one after another. */
   | { readonly kind: 'mass-restart'; readonly gently: boolean; readonly downMs: readonly number[] }
 
-export type MembershipStep = Exclude<Step, { kind: 'move' | 'hand-over' | 'wipe' | 'copy' | 'restore' }> | ComingStep
+export type MembershipStep =
+  | Exclude<Step, { kind: 'move' | 'hand-over' | 'wipe' | 'copy' | 'restore' }>
+  | ComingStep
 
 /** `atMs` counts from when the first brokers are up. */
 export type TimedStep = MembershipStep & { readonly atMs: number }

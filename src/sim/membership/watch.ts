@@ -115,7 +115,8 @@ export class Watch {
     for (const { shards, nodeId } of machines()) {
       if (nodeId === undefined || shards === undefined) continue
       this.lastThere.set(nodeId, now)
-      if (this.lives.get(nodeId)?.shards !== shards) this.lives.set(nodeId, { shards, sinceMs: now })
+      if (this.lives.get(nodeId)?.shards !== shards)
+        this.lives.set(nodeId, { shards, sinceMs: now })
     }
     for (const [number, shard] of this.shards.entries()) {
       const kept = this.leaderOf(number, now)
