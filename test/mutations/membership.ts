@@ -10,15 +10,15 @@ export const MEMBERSHIP_MUTATIONS: readonly Mutation[] = [
     replace: '',
     also: {
       file: 'src/broker/shards/keeper.js',
-      find: 'if (this.mayStillCome(now))\n            return;',
-      replace: '',
+      find: "this.knows !== 'yes' || this.mayStillCome(now)",
+      replace: 'false',
     },
   },
   {
     name: 'take those for gone who have not come yet',
     file: 'src/broker/shards/keeper.js',
-    find: 'if (this.mayStillCome(now))\n            return;',
-    replace: '',
+    find: "this.knows !== 'yes' || this.mayStillCome(now)",
+    replace: "this.knows !== 'yes'",
   },
   {
     name: 'make a learner that lags a voter',
@@ -66,11 +66,5 @@ export const MEMBERSHIP_MUTATIONS: readonly Mutation[] = [
     file: 'src/core/raft/raft.js',
     find: 'return now - this.heardAt < 2 *',
     replace: 'return true || 2 *',
-  },
-  {
-    name: 'hand over to one that does not answer',
-    file: 'src/core/raft/leading.js',
-    find: "if (!this.answers(to))\n            return 'not-caught-up';",
-    replace: '',
   },
 ]

@@ -33,7 +33,7 @@ export interface BrokerSight {
 export interface KeeperOptions {
   readonly clock: Clock
   readonly log: Log
-  readonly shards: Pick<Shards, 'count' | 'view' | 'change' | 'handOver'>
+  readonly shards: Pick<Shards, 'count' | 'view' | 'change' | 'handOver' | 'fresh'>
   readonly nodeId: NodeId
   /** How many brokers should hold each shard. */
   readonly copies: number
@@ -55,6 +55,8 @@ export class Keeper {
   /** By shard: the last hand-over from here, and how long there is none after it. */
   private readonly handed = new Map<number, { readonly at: number; readonly pauseMs: number }>()
   private readonly startedAt: number
+  /** Who belongs to the cluster is known here, as of some time since the start. */
+  private knows: 'no' | 'asks' | 'yes' = 'no'
   private planned: readonly (readonly NodeId[])[] = []
   private plannedOf = ''
   private stopped = false
@@ -84,13 +86,26 @@ export class Keeper {
     const { stableSince, brokers } = this.options.sight()
     this.look(brokers, now)
     if (stableSince === undefined || now - stableSince < stableMs) return
-    if (this.mayStillCome(now)) return
+    if (this.knows !== 'yes' || this.mayStillCome(now)) return this.ask()
     const plan = this.plan(now)
     const alive = new Set(brokers.map(({ node }) => node))
     let begun = 0
     for (let shard = 0; shard < shards.count && begun < STEPS_MAX; shard++) {
       if (this.step(shard, plan[shard] ?? [], alive)) begun++
     }
+  }
+
+  private ask(): void {
+    if (this.knows !== 'no') return
+    this.knows = 'asks'
+    this.options.shards.fresh(0).then(
+      () => {
+        this.knows = 'yes'
+      },
+      () => {
+        this.knows = 'no'
+      },
+    )
   }
 
   /** After a start of all brokers the first would take the last for gone: whoever belongs here is waited for as if seen. */
