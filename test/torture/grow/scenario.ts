@@ -73,8 +73,7 @@ class Run {
     await using client = new EastGuard({ seeds: cluster.seeds })
     const admin = client.admin()
     const { brokers } = await admin.describeCluster()
-    // Those of an earlier round had the same names.
-    const going = brokers.filter((one) => names.has(one.displayName) && one.role === 'member')
+    const going = brokers.filter(({ displayName }) => names.has(displayName))
     for (const { nodeId } of going) await admin.setBrokerRole(nodeId, 'draining')
     const began = performance.now()
     await cluster.until('both are drained', PATIENCE_MS, (info) =>
