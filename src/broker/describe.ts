@@ -4,7 +4,7 @@ import type { MetadataView } from '../core/metadata/types.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { DiskSpace } from '../ports/disk.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
-import type { BrokerOptions } from './options.ts'
+import type { BrokerOptions, Neighbour } from './options.ts'
 
 type Described = DescribeClusterResponse['brokers'][number]
 type Known = Pick<
@@ -68,6 +68,7 @@ function describeBrokers(
     },
     ...options
       .others()
+      .filter((other) => !isGone(other, nodes))
       .map(({ nodeId: other, displayName: name, hostLabel: label, state: how, client }) =>
         whole({
           nodeId: other,
@@ -80,4 +81,9 @@ function describeBrokers(
       ),
   ]
   return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)
+}
+
+/** A broker that was only stopped still has its part of the metadata: it is missed until somebody removes it. */
+function isGone({ nodeId, state }: Neighbour, nodes: MetadataView['nodes']): boolean {
+  return state === 'left' && (nodes.get(nodeId)?.role ?? 'removed') === 'removed'
 }

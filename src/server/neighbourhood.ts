@@ -20,8 +20,10 @@ export interface Neighbourhood {
   /** For the links between brokers. */
   readonly streams: Streams
   addressOf(node: NodeId): Address | undefined
-  /** The others that are known. */
+  /** The others that are known and have not left. */
   neighbours(): readonly Neighbour[]
+  /** The others that are known. */
+  known(): readonly Neighbour[]
   /** Who is there. Undefined: whoever started this broker decides what follows from that. */
   sight(): BrokerSight | undefined
   lead(shard: number, term: number): void
@@ -70,6 +72,7 @@ async function told({ ports, settings, dataDir }: NeighbourhoodOptions): Promise
     streams: ports.streams,
     addressOf: (node) => neighbours().find(({ nodeId }) => nodeId === node)?.cluster,
     neighbours,
+    known: neighbours,
     sight: () => undefined,
     lead: () => {},
     clientPort: () => {},
@@ -123,6 +126,7 @@ async function joined(
       streams: members.streams,
       addressOf: (node) => members.addressOf(node),
       neighbours: () => members.neighbours(),
+      known: () => members.known(),
       sight: () => sightOf(members),
       lead: (shard, term) => members.lead(shard, term),
       clientPort: (port) => members.setProfile({ client: { host: settings.advertiseHost, port } }),

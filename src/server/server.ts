@@ -156,7 +156,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       retentionCheckMs: settings.retentionCheckMs,
       producerIdExpiryMs: settings.producerIdExpiryMs,
       heldBytesMax: settings.unflushedBytesMax,
-      others: () => neighbourhood.neighbours(),
+      others: () => neighbourhood.known(),
     },
     parts,
   )

@@ -214,11 +214,16 @@ export class Members {
 
   /** All that are known and have not left, this broker left out. */
   neighbours(): readonly Neighbour[] {
+    return this.known().filter(({ state }) => state !== 'left')
+  }
+
+  /** All that are known, this broker left out. */
+  known(): readonly Neighbour[] {
     const all: Neighbour[] = []
     for (const { member } of this.swim.table.all()) {
       const { node: nodeId, state } = member
       const { name: displayName, hostLabel, cluster, client } = member.profile
-      if (state !== 'left') all.push({ nodeId, displayName, hostLabel, state, cluster, client })
+      all.push({ nodeId, displayName, hostLabel, state, cluster, client })
     }
     return all
   }
