@@ -86,6 +86,8 @@ async function produce(
   } catch (error) {
     await Promise.allSettled([producer.close()])
     out.note(`${plural(feeder.stored, 'record')} stored before this`)
+    // The input that was destroyed for it complains of that.
+    throwIfInterrupted(signal)
     throw error
   } finally {
     progress.stop()
