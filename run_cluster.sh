@@ -276,7 +276,9 @@ stop_these() {
       stopping+=" $n"
     fi
   done
-  [[ -n "$stopping" ]] || say "no broker runs"
+  if [[ -z "$stopping" ]]; then
+    if (($# == 1)); then say "broker $1 does not run"; else say "no broker runs"; fi
+  fi
   deadline=$((SECONDS + stop_within_s))
   for n in $stopping; do
     pid="$(<"$(pid_file_of "$n")")"
