@@ -23,7 +23,7 @@ export function describeCluster(
     ranges += topic.active.length
     for (const range of topic.ranges) segments += range.segments.length
   }
-  const shards = options.shards()
+  const shards = leaderships(options)
   return {
     clusterId: options.clusterId,
     topics: state.topics.size,
@@ -42,7 +42,7 @@ function describeBrokers(
 ): readonly Described[] {
   const held = new Map<NodeId, number>()
   const led = new Map<NodeId, number>()
-  for (const { members, leader } of options.shards()) {
+  for (const { members, leader } of leaderships(options)) {
     for (const node of members) held.set(node, (held.get(node) ?? 0) + 1)
     if (leader !== undefined) led.set(leader, (led.get(leader) ?? 0) + 1)
   }
@@ -81,6 +81,19 @@ function describeBrokers(
       ),
   ]
   return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)
+}
+
+/** Who has followed nobody else since its leader died still names it, and it answers nobody. */
+function leaderships(options: BrokerOptions): ReturnType<BrokerOptions['shards']> {
+  const others = options.others().filter(({ state }) => state === 'dead' || state === 'left')
+  const silent = new Set(others.map(({ nodeId }) => nodeId))
+  return options
+    .shards()
+    .map(({ members, leader }) =>
+      leader !== undefined && silent.has(leader)
+        ? { members, leader: undefined }
+        : { members, leader },
+    )
 }
 
 /** A broker that was only stopped still has its part of the metadata: it is missed until somebody removes it. */
