@@ -127,6 +127,8 @@ export class LocalBroker {
 }
 
 export class LocalCluster {
+  /** Names are not used again, nor the data directories that have them. */
+  private made = 0
   readonly brokers: LocalBroker[] = []
   private readonly dir: string
   private readonly given: Given
@@ -168,7 +170,7 @@ export class LocalCluster {
 
   private async join(): Promise<LocalBroker> {
     const { brokers } = this
-    const broker = await LocalBroker.make(`broker-${brokers.length + 1}`, this.dir, this.given)
+    const broker = await LocalBroker.make(`broker-${++this.made}`, this.dir, this.given)
     brokers.push(broker)
     await broker.start(brokers.slice(0, -1))
     return broker
