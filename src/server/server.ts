@@ -118,8 +118,10 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   }
   const part = await openMetadata(metadataOptions)
   opened.add(async () => {
+    // Said first, or a keeper that still counts on this broker would give back what it hands over.
+    const left = neighbourhood.leave()
     await part.close()
-    await neighbourhood.leave()
+    await left
   })
   const { log: metadata, cluster: address } = part
   notReady = 'the broker waits for its metadata: too few of the brokers that keep it answer'

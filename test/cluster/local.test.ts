@@ -99,7 +99,8 @@ test('a broker that waits for the others says so, and stops when it is told to',
   const codes = await Promise.all(cluster.brokers.map((each) => each.end('SIGTERM')))
   assert.deepEqual(codes, [0, 0, 0])
   await cluster.start(broker(2))
-  await assert.rejects(broker(2).ready(2000), /was not ready/)
+  await broker(2).begun()
+  await assert.rejects(broker(2).ready(500), /was not ready/)
   assert.equal(await broker(2).end('SIGTERM'), 0)
 })
 

@@ -90,6 +90,23 @@ export class LocalBroker {
     await this.process.ready(withinMs)
   }
 
+  /** Resolves when it has begun to start, and hears signals. */
+  async begun(): Promise<void> {
+    const { process } = this
+    if (process === undefined) throw new Error(`${this.name} does not run`)
+    for (;;) {
+      const alive = await fetch(`http://127.0.0.1:${this.httpPort}/healthz`).then(
+        (answer) => answer.text(),
+        () => undefined,
+      )
+      if (alive !== undefined) return
+      if (process.child.exitCode !== null) throw new Error(`${this.name} ended:\n${process.log()}`)
+      await new Promise((resolve) => {
+        setTimeout(resolve, 20)
+      })
+    }
+  }
+
   /** SIGSTOP, until `resume`. */
   pause(): void {
     this.paused = true
