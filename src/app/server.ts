@@ -35,7 +35,8 @@ export interface LocalServerOptions {
 /** Journal files are small: metadata is, and a snapshot frees them. */
 const JOURNAL_FILE_BYTES = 8 * 1024 * 1024
 /** Beats are frames of all shards together, so they cost little; a leader that dies is replaced within two seconds. */
-const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 8000 }
+// Callers give up after five seconds as a rule, and should be told why by then.
+const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 4000 }
 
 /** Rejects as startServer does. */
 export function startLocalServer(options: LocalServerOptions): Promise<RunningBroker> {

@@ -80,6 +80,7 @@ export class Cluster {
     const { clock, random } = this.ports
     const backoff = new Backoff(random, this.settings.backoffMs, this.settings.backoffMaxMs)
     let to = address
+    let last: EastGuardError | undefined
     for (;;) {
       if (deadline.signal?.aborted === true) throw aborted(deadline.signal, what)
       const leftMs = deadline.atMs - clock.monotonic()
@@ -95,8 +96,10 @@ export class Cluster {
           to = undefined
         }
         onRetry?.(error)
+        // That the time is over says less than what went wrong before.
+        if (error.code !== 'TIMEOUT' || last === undefined) last = error
         const restMs = backoff.next()
-        if (clock.monotonic() + restMs >= deadline.atMs) throw outOfTime(what, error)
+        if (clock.monotonic() + restMs >= deadline.atMs) throw outOfTime(what, last)
         await pause(clock, restMs, deadline.signal)
       }
     }

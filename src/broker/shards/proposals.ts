@@ -111,7 +111,9 @@ export class Proposals {
   tick(): void {
     const now = this.host.clock.monotonic()
     for (const [id, pending] of this.pending) {
-      if (now >= pending.deadlineMs) this.giveUp(id, pending)
+      // While nobody has it, whoever asked loses nothing by asking again, another broker perhaps.
+      const patienceMs = pending.offered === undefined ? this.host.timeoutMs / 2 : 0
+      if (now >= pending.deadlineMs - patienceMs) this.giveUp(id, pending)
       else if (now >= pending.dueMs) this.attempt(pending, now)
     }
   }

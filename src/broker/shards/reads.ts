@@ -59,7 +59,7 @@ export class Reads {
     const now = clock.monotonic()
     const read: Read = {
       shard,
-      deadlineMs: now + timeoutMs,
+      deadlineMs: now + timeoutMs / 2,
       waiting: [],
       sent: false,
       dueMs: now,

@@ -14,7 +14,7 @@ export interface ShardTiming {
   /** A shard without a leader elects another after this long, or up to twice as long. */
   readonly electionTimeoutMs: number
   readonly heartbeatMs: number
-  /** What is asked of a shard is answered, or refused, within this. */
+  /** What is asked of a shard is answered within this, or refused within half of it. */
   readonly timeoutMs: number
 }
 

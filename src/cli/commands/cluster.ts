@@ -162,9 +162,10 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
         host_label: broker.hostLabel,
         shards: broker.shards,
         leads: broker.leads,
-        version: broker.version,
-        disk_total_bytes: broker.diskTotalBytes,
-        disk_free_bytes: broker.diskFreeBytes,
+        // Only the broker that answers knows these, and of itself.
+        version: broker.version === '' ? null : broker.version,
+        disk_total_bytes: broker.diskTotalBytes === 0 ? null : broker.diskTotalBytes,
+        disk_free_bytes: broker.diskTotalBytes === 0 ? null : broker.diskFreeBytes,
       })),
     })
     return
