@@ -19,7 +19,7 @@ import { HeldBudget, Holding } from './range/held.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
 import type { ProduceSink } from './sinks.ts'
-import { TopicRegistry } from './topics/registry.ts'
+import { TopicRuntimes } from './topics/runtimes.ts'
 import { TopicRuntime } from './topics/runtime.ts'
 import { TopicService } from './topics/service.ts'
 import { Upkeep } from './upkeep.ts'
@@ -28,7 +28,7 @@ export class Broker {
   readonly options: BrokerOptions
   readonly parts: BrokerParts
   readonly topics: TopicService
-  readonly registry: TopicRegistry = new TopicRegistry()
+  readonly runtimes: TopicRuntimes = new TopicRuntimes()
   private readonly context: RangeContext
   private readonly upkeep: Upkeep
   private readonly unlisten: () => void
@@ -66,7 +66,7 @@ export class Broker {
       },
     }
     for (const topic of parts.metadata.state.topics.values()) {
-      this.registry.add(new TopicRuntime(this.context, topic, true))
+      this.runtimes.add(new TopicRuntime(this.context, topic, true))
     }
     this.unlisten = parts.metadata.onChange((changed) => {
       for (const topicId of changed) this.changed(topicId)
@@ -86,17 +86,17 @@ export class Broker {
 
   private changed(topicId: TopicId): void {
     const topic = this.parts.metadata.state.topics.get(topicId)
-    const runtime = this.registry.get(topicId)
+    const runtime = this.runtimes.get(topicId)
     if (topic === undefined) {
       if (runtime !== undefined) this.forget(runtime)
     } else if (runtime === undefined) {
-      this.registry.add(new TopicRuntime(this.context, topic, false))
+      this.runtimes.add(new TopicRuntime(this.context, topic, false))
     } else runtime.update(topic)
   }
 
   private forget(runtime: TopicRuntime): void {
     const { topicId, name } = runtime.topic
-    this.registry.remove(runtime)
+    this.runtimes.remove(runtime)
     runtime.delete()
     const dropped = this.parts.store.dropTopic(topicId, name).then(
       () => {
@@ -138,7 +138,7 @@ export class Broker {
     sink: ProduceSink,
     slot: number,
   ): void {
-    const runtime = this.registry.find(id, idAt)
+    const runtime = this.runtimes.find(id, idAt)
     if (runtime === undefined) {
       sink.refused(
         slot,
@@ -169,7 +169,7 @@ export class Broker {
   /** A place to read from, or why there is none. */
   cursor(topicId: TopicId, partition: number, offset: number): Cursor | EastGuardError {
     if (this.stopped) return new EastGuardError('BROKER_STOPPED', 'the broker is stopping')
-    const runtime = this.registry.get(topicId)
+    const runtime = this.runtimes.get(topicId)
     if (runtime === undefined) {
       return new EastGuardError('UNKNOWN_TOPIC', `there is no topic with the id ${topicId}`)
     }
@@ -218,7 +218,7 @@ export class Broker {
     this.stopped = true
     this.unlisten()
     await this.upkeep.stop()
-    for (const runtime of this.registry.all()) runtime.stop()
+    for (const runtime of this.runtimes.all()) runtime.stop()
     await Promise.allSettled(this.dropping.values())
   }
 }

@@ -49,7 +49,7 @@ export class Upkeep {
 
   private async pass(): Promise<void> {
     let count = 0
-    for (const runtime of Array.from(this.broker.registry.all())) {
+    for (const runtime of Array.from(this.broker.runtimes.all())) {
       if (this.stopped) return
       await this.keepUp(runtime)
       if (++count % TOPICS_PER_TURN === 0) await this.nextTurn()

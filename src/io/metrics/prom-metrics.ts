@@ -5,18 +5,18 @@ import type { Counter, Histogram, Metrics } from '../../ports/metrics.ts'
 
 /** `processMetrics` adds Node's own (memory, event loop lag, garbage collection): one broker per process should. */
 export function promMetrics(processMetrics: boolean): Metrics {
-  const registry = new prom.Registry()
-  if (processMetrics) prom.collectDefaultMetrics({ register: registry })
+  const own = new prom.Registry()
+  if (processMetrics) prom.collectDefaultMetrics({ register: own })
   return {
     counter(name: string, help: string): Counter {
-      const counter = new prom.Counter({ name, help, registers: [registry] })
+      const counter = new prom.Counter({ name, help, registers: [own] })
       return { add: (amount) => counter.inc(amount) }
     },
     gauge(name: string, help: string, read: () => number): void {
       const gauge: prom.Gauge = new prom.Gauge({
         name,
         help,
-        registers: [registry],
+        registers: [own],
         collect: (): void => gauge.set(read()),
       })
     },
@@ -25,10 +25,10 @@ export function promMetrics(processMetrics: boolean): Metrics {
         name,
         help,
         buckets: [...buckets],
-        registers: [registry],
+        registers: [own],
       })
       return { observe: (value) => histogram.observe(value) }
     },
-    render: () => registry.metrics(),
+    render: () => own.metrics(),
   }
 }

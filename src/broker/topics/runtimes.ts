@@ -1,11 +1,11 @@
-// All topics of this broker, found by the sixteen bytes of their id as they lie in a request: no string is made for a
-// produce. The first four bytes of an id are random, so they are the hash; topics that share them form a chain.
+// What this broker runs for each topic, found by the sixteen bytes of its id as they lie in a request: no string is made for
+// a produce. An id begins with the hash of the name (model/shards.ts), which serves here too; topics that share it form a chain.
 
 import { getU32 } from '../../base/bytes.ts'
 import type { TopicId } from '../../model/ids.ts'
 import type { TopicRuntime } from './runtime.ts'
 
-export class TopicRegistry {
+export class TopicRuntimes {
   private readonly byId = new Map<TopicId, TopicRuntime>()
   private readonly byHead = new Map<number, TopicRuntime[]>()
 
