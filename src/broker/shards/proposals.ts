@@ -12,6 +12,7 @@
 // A leader takes it in term T or never, and takes it once (accepted.ts). Terms only grow along a log, so when an entry of a
 // later term has been applied, what was offered in T has been applied before it or is not in the log: it may be offered anew.
 
+import { EMPTY } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Result } from '../../core/metadata/commands.ts'
 import type { NodeId } from '../../model/ids.ts'
@@ -28,7 +29,7 @@ const PROPOSALS_MAX = 10_000
 
 export interface Offer {
   readonly shard: number
-  /** 0: tells only who leads. */
+  /** 0: only asks who leads, without the command. */
   readonly term: number
   readonly proposer: string
   readonly number: number
@@ -132,23 +133,26 @@ export class Proposals {
     const leader = host.leaderOf(shard)
     if (leader === undefined) {
       pending.dueMs = now + ASK_MS
-      const someone = host.anyone()
-      if (someone !== undefined) host.offer(someone, this.offerOf(pending, 0))
+      this.askWhoLeads(pending)
       return
     }
     pending.dueMs = now + OFFER_AGAIN_MS
     if (offered === undefined) pending.offered = { term: leader.term, times: 1, taken: false }
     else if (offered.term !== leader.term || offered.taken) {
       // It waits for word of what became of it. Whoever is said to lead may be gone, though.
-      const someone = host.anyone()
-      if (someone !== undefined) host.offer(someone, this.offerOf(pending, 0))
+      this.askWhoLeads(pending)
       return
     } else offered.times++
-    const answer = host.offer(leader.node, this.offerOf(pending, leader.term))
+    const answer = host.offer(leader.node, this.offerOf(pending, leader.term, pending.command))
     if (answer !== undefined) this.answered(answer)
   }
 
-  private offerOf({ shard, number, command }: Pending, term: number): Offer {
+  private askWhoLeads(pending: Pending): void {
+    const someone = this.host.anyone()
+    if (someone !== undefined) this.host.offer(someone, this.offerOf(pending, 0, EMPTY))
+  }
+
+  private offerOf({ shard, number }: Pending, term: number, command: Uint8Array): Offer {
     const { proposer } = this.host
     const [first] = this.pending.values()
     return { shard, term, proposer, number, below: first?.number ?? number, command }

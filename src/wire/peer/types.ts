@@ -21,7 +21,7 @@ export interface ShardLeader {
 
 export interface Propose extends OfShard {
   readonly kind: 'propose'
-  /** It is taken in this term of the leader's or never. 0: only tells who leads. */
+  /** It is taken in this term of the leader's or never. 0: only asks who leads, without the command. */
   readonly term: number
   /** Of this start of the proposer: with the number it is the proposal's id. */
   readonly proposer: string

@@ -8,6 +8,7 @@ import { node } from '../../core/metadata/support.ts'
 import { type ManualClock, manualClock } from '../../storage/support/ports.ts'
 
 const TERM = 3
+const COMMAND = Uint8Array.of(1, 2, 3)
 
 interface Asked {
   readonly clock: ManualClock
@@ -32,7 +33,7 @@ function ask(): Asked {
       return undefined
     },
   })
-  const outcome = proposals.propose(0, new Uint8Array()).then(
+  const outcome = proposals.propose(0, COMMAND).then(
     () => 'answered',
     (error: unknown) => (error instanceof EastGuardError ? error.code : 'unknown'),
   )
@@ -71,4 +72,26 @@ test('a refusal says nothing of a proposal that was offered twice: the other off
     pass(asked, 2000)
     assert.equal(await asked.outcome, 'TIMEOUT')
   }
+})
+
+test('asking who leads carries no command: only an offer does', async () => {
+  const asked = ask()
+  asked.proposals.answered({
+    kind: 'propose-answer',
+    shard: 0,
+    term: TERM,
+    number: (asked.offers[0] as Offer).number,
+    refusal: undefined,
+    leader: undefined,
+  })
+  pass(asked, 600)
+  assert.deepEqual(
+    asked.offers.map(({ term, command }) => [term, command.length]),
+    [
+      [TERM, COMMAND.length],
+      [0, 0],
+    ],
+  )
+  pass(asked, 2000)
+  assert.equal(await asked.outcome, 'TIMEOUT')
 })
