@@ -7,7 +7,7 @@ import { fromHex, toHex } from '../base/bytes.ts'
 import type { ByteReader, ByteWriter } from '../base/cursor.ts'
 import { type ClusterId, clusterId, type NodeId, nodeId, type TopicId, topicId } from './ids.ts'
 
-const ID_BYTES = 16
+export const ID_BYTES = 16
 const NODE_IDS_MAX = 255
 
 /** Any 32 hexadecimal digits. */

@@ -11,9 +11,9 @@
 //   profile  name │ endpoint cluster │ endpoint client │ name host label │ name rack label │ u64 capacity │ u64 load
 //   hint     u32 shard │ u64 term │ id leader
 
-import { fromHex, fromUtf8, toHex, utf8 } from '../../base/bytes.ts'
+import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
-import { clusterId, type NodeId, nodeId } from '../../model/ids.ts'
+import { ID_BYTES, readClusterId, readNodeId, writeId } from '../../model/id-bytes.ts'
 import { isShardCount } from '../../model/shards.ts'
 import {
   type ClusterIdentity,
@@ -30,7 +30,6 @@ import {
   type Update,
 } from '../../model/swim.ts'
 
-const ID_BYTES = 16
 export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2
 export const LIFE_BYTES = 8
 export const HINT_BYTES: number = 4 + 8 + ID_BYTES
@@ -55,13 +54,6 @@ export function endpointBytes({ host }: Endpoint): number {
   return 3 + utf8(host).length
 }
 
-/** A whole number from 0 to 2^53 - 1. */
-function readWhole(r: ByteReader): number {
-  const value = r.i64()
-  if (value < 0) throw new Truncated(`${value} is negative`)
-  return value
-}
-
 function writeText(w: ByteWriter, text: string, most: number): void {
   const bytes = utf8(text)
   if (bytes.length > most) throw new RangeError(`${text} is longer than ${most} bytes`)
@@ -78,19 +70,13 @@ function readText(r: ByteReader, most: number): string {
   }
 }
 
-export function writeNode(w: ByteWriter, id: NodeId): void {
-  w.raw(fromHex(id))
-}
-export function readNode(r: ByteReader): NodeId {
-  return nodeId(toHex(r.raw(ID_BYTES)))
-}
-
 export function writeCluster(w: ByteWriter, { id, foundedMs, shards }: ClusterIdentity): void {
-  w.raw(fromHex(id)).i64(foundedMs).u16(shards)
+  writeId(w, id)
+  w.i64(foundedMs).u16(shards)
 }
 export function readCluster(r: ByteReader): ClusterIdentity {
-  const id = clusterId(toHex(r.raw(ID_BYTES)))
-  const foundedMs = readWhole(r)
+  const id = readClusterId(r)
+  const foundedMs = r.u53()
   const shards = r.u16()
   if (!isShardCount(shards)) throw new Truncated(`${shards} shards: not a power of two`)
   return { id, foundedMs, shards }
@@ -126,23 +112,23 @@ function readProfile(r: ByteReader): Profile {
     client: readEndpoint(r),
     hostLabel: readText(r, NAME_BYTES_MAX),
     rackLabel: readText(r, NAME_BYTES_MAX),
-    capacityBytes: readWhole(r),
-    loadBytes: readWhole(r),
+    capacityBytes: r.u53(),
+    loadBytes: r.u53(),
   }
 }
 
 export function writeUpdate(w: ByteWriter, { member, suspectedBy }: Update): void {
-  writeNode(w, member.node)
+  writeId(w, member.node)
   writeLife(w, member)
   w.i64(member.incarnation).u8(MEMBER_STATES.indexOf(member.state))
   writeProfile(w, member.profile)
   w.u8(suspectedBy.length)
-  for (const node of suspectedBy) writeNode(w, node)
+  for (const node of suspectedBy) writeId(w, node)
 }
 export function readUpdate(r: ByteReader): Update {
-  const node = readNode(r)
+  const node = readNodeId(r)
   const life = readLife(r)
-  const incarnation = readWhole(r)
+  const incarnation = r.u53()
   if (incarnation > INCARNATION_MAX) throw new Truncated(`incarnation ${incarnation}`)
   const code = r.u8()
   const state = MEMBER_STATES[code]
@@ -152,16 +138,16 @@ export function readUpdate(r: ByteReader): Update {
   if (count > (state === 'suspect' ? SUSPECTERS_MAX : 0)) {
     throw new Truncated(`${count} suspecters of a member that is ${state}`)
   }
-  const suspectedBy = Array.from({ length: count }, () => readNode(r))
+  const suspectedBy = Array.from({ length: count }, () => readNodeId(r))
   return { member: { node, ...life, incarnation, state, profile }, suspectedBy }
 }
 
 export function writeHint(w: ByteWriter, { shard, term, leader }: ShardHint): void {
   w.u32(shard).i64(term)
-  writeNode(w, leader)
+  writeId(w, leader)
 }
 export function readHint(r: ByteReader): ShardHint {
   const shard = r.u32()
   if (shard >= SHARDS_MAX) throw new Truncated(`shard ${shard}, of at most ${SHARDS_MAX}`)
-  return { shard, term: readWhole(r), leader: readNode(r) }
+  return { shard, term: r.u53(), leader: readNodeId(r) }
 }

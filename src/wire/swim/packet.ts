@@ -15,6 +15,7 @@
 import { unreachable } from '../../base/assert.ts'
 import { crc32c } from '../../base/checksum.ts'
 import { ByteReader, ByteWriter, Truncated } from '../../base/cursor.ts'
+import { ID_BYTES, readNodeId, writeId } from '../../model/id-bytes.ts'
 import {
   PACKET_BYTES_MAX,
   PACKET_SEAL_BYTES,
@@ -30,14 +31,12 @@ import {
   readEndpoint,
   readHint,
   readLife,
-  readNode,
   readUpdate,
   UPDATE_BYTES_MIN,
   writeCluster,
   writeEndpoint,
   writeHint,
   writeLife,
-  writeNode,
   writeUpdate,
 } from './fields.ts'
 
@@ -53,7 +52,7 @@ const KINDS: readonly PacketBody['kind'][] = [
 
 export const PLAIN_BYTES_MAX: number = PACKET_BYTES_MAX - PACKET_SEAL_BYTES
 /** Without the body: checksum, version, kind, sender, and the two counts. */
-const AROUND_BODY: number = 4 + 2 + CLUSTER_BYTES + 16 + LIFE_BYTES + 2
+const AROUND_BODY: number = 4 + 2 + CLUSTER_BYTES + ID_BYTES + LIFE_BYTES + 2
 
 /** For the updates and hints beside this body. */
 export function packetRoom(body: PacketBody): number {
@@ -63,9 +62,9 @@ export function packetRoom(body: PacketBody): number {
 function bodyBytes(body: PacketBody): number {
   switch (body.kind) {
     case 'ping':
-      return 4 + 16
+      return 4 + ID_BYTES
     case 'ping-request':
-      return 4 + 16 + endpointBytes(body.address)
+      return 4 + ID_BYTES + endpointBytes(body.address)
     case 'ack':
     case 'nack':
       return 4
@@ -83,7 +82,7 @@ export function writePacket(packet: Packet): Uint8Array {
   const w = new ByteWriter(PLAIN_BYTES_MAX)
   w.u32(0).u8(VERSION).u8(KINDS.indexOf(body.kind))
   writeCluster(w, cluster)
-  writeNode(w, from)
+  writeId(w, from)
   writeLife(w, packet)
   writeBody(w, body)
   w.u8(updates.length)
@@ -104,7 +103,7 @@ export function readPacket(bytes: Uint8Array): Packet {
   if (version !== VERSION) throw new Truncated(`a packet of version ${version}, not ${VERSION}`)
   const kind = r.u8()
   const cluster = readCluster(r)
-  const from = readNode(r)
+  const from = readNodeId(r)
   const life = readLife(r)
   const body = readBody(r, KINDS[kind])
   const updates = Array.from({ length: atMost(r, UPDATE_BYTES_MIN) }, () => readUpdate(r))
@@ -125,10 +124,10 @@ function writeBody(w: ByteWriter, body: PacketBody): void {
   switch (body.kind) {
     case 'ping':
       w.u32(body.sequence)
-      return writeNode(w, body.to)
+      return writeId(w, body.to)
     case 'ping-request':
       w.u32(body.sequence)
-      writeNode(w, body.target)
+      writeId(w, body.target)
       return writeEndpoint(w, body.address)
     case 'ack':
     case 'nack':
@@ -148,9 +147,9 @@ function writeBody(w: ByteWriter, body: PacketBody): void {
 function readBody(r: ByteReader, kind: PacketBody['kind'] | undefined): PacketBody {
   switch (kind) {
     case 'ping':
-      return { kind, sequence: r.u32(), to: readNode(r) }
+      return { kind, sequence: r.u32(), to: readNodeId(r) }
     case 'ping-request':
-      return { kind, sequence: r.u32(), target: readNode(r), address: readEndpoint(r) }
+      return { kind, sequence: r.u32(), target: readNodeId(r), address: readEndpoint(r) }
     case 'ack':
     case 'nack':
       return { kind, sequence: r.u32() }

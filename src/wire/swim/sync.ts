@@ -7,6 +7,7 @@
 
 import { unreachable } from '../../base/assert.ts'
 import { ByteReader, ByteWriter, Truncated } from '../../base/cursor.ts'
+import { ID_BYTES, readNodeId, writeId } from '../../model/id-bytes.ts'
 import {
   MEMBERS_MAX,
   SHARDS_MAX,
@@ -21,14 +22,12 @@ import {
   readCluster,
   readHint,
   readLife,
-  readNode,
   readUpdate,
   UPDATE_BYTES_MAX,
   UPDATE_BYTES_MIN,
   writeCluster,
   writeHint,
   writeLife,
-  writeNode,
   writeUpdate,
 } from './fields.ts'
 
@@ -37,7 +36,13 @@ const VERSION = 1
 const UPDATES_MAX = MEMBERS_MAX + 1
 /** Of a request and of an answer: so much a broker takes. */
 export const SYNC_BYTES_MAX: number =
-  2 + CLUSTER_BYTES + 16 + LIFE_BYTES + 8 + UPDATES_MAX * UPDATE_BYTES_MAX + SHARDS_MAX * HINT_BYTES
+  2 +
+  CLUSTER_BYTES +
+  ID_BYTES +
+  LIFE_BYTES +
+  8 +
+  UPDATES_MAX * UPDATE_BYTES_MAX +
+  SHARDS_MAX * HINT_BYTES
 
 const ANSWERED = 0
 const OTHER_CLUSTER = 1
@@ -125,7 +130,7 @@ function begin(bytes: Uint8Array): ByteReader {
 }
 
 function writeState(w: ByteWriter, state: SyncState): void {
-  writeNode(w, state.from)
+  writeId(w, state.from)
   writeLife(w, state)
   w.u32(state.updates.length)
   for (const update of state.updates) writeUpdate(w, update)
@@ -134,7 +139,7 @@ function writeState(w: ByteWriter, state: SyncState): void {
 }
 
 function readState(r: ByteReader): SyncState {
-  const from = readNode(r)
+  const from = readNodeId(r)
   const life = readLife(r)
   const updates = many(r, UPDATE_BYTES_MIN, UPDATES_MAX)
   const read = Array.from({ length: updates }, () => readUpdate(r))
