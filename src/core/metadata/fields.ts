@@ -11,14 +11,6 @@ import { ACKS, TIERS, type TopicPolicy } from '../../model/policy.ts'
 import type { ChildPlacement, GivenEnd, PolicyChanges } from './commands.ts'
 import type { Placement } from './types.ts'
 
-export {
-  readNodeId,
-  readNodeIds,
-  readTopicId,
-  writeId,
-  writeNodeIds,
-} from '../../model/id-bytes.ts'
-
 const RANGE_MODES = ['auto', 'fixed'] as const
 
 /** The order is the format: new fields go to the end. */
@@ -48,17 +40,12 @@ export function malformed(what: string): Truncated {
   return new Truncated(what)
 }
 
-/** A whole number from 0 to 2^53 - 1. */
-export function readWhole(r: ByteReader): number {
-  return r.u53()
-}
-
 export function writeOffsets(w: ByteWriter, offsets: readonly number[]): void {
   w.u32(offsets.length)
   for (const offset of offsets) w.i64(offset)
 }
 export function readOffsets(r: ByteReader): readonly number[] {
-  return Array.from({ length: r.count(8) }, () => readWhole(r))
+  return Array.from({ length: r.count(8) }, () => r.u53())
 }
 
 export function writeNumbers(w: ByteWriter, numbers: readonly number[]): void {
@@ -92,9 +79,9 @@ export function writeGivenEnd(w: ByteWriter, given: GivenEnd): void {
 export function readGivenEnd(r: ByteReader): GivenEnd {
   return {
     range: r.u32(),
-    segment: readWhole(r),
+    segment: r.u53(),
     attempt: r.u32(),
-    endEntry: readWhole(r),
+    endEntry: r.u53(),
     nextOffsets: readOffsets(r),
   }
 }

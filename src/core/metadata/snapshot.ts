@@ -13,18 +13,20 @@
 // state is checked by the invariants before it is believed.
 
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
-import { readClusterId, readNodeId } from '../../model/id-bytes.ts'
+import {
+  readClusterId,
+  readNodeId,
+  readNodeIds,
+  readTopicId,
+  writeId,
+  writeNodeIds,
+} from '../../model/id-bytes.ts'
 import { readNodeRole, writeNodeRole } from './codec/cluster.ts'
 import {
   malformed,
-  readNodeIds,
   readNumbers,
   readOffsets,
   readPolicy,
-  readTopicId,
-  readWhole,
-  writeId,
-  writeNodeIds,
   writeNumbers,
   writeOffsets,
   writePolicy,
@@ -56,8 +58,8 @@ export function decodeSnapshot(bytes: Uint8Array): MetadataState {
   const version = r.u16()
   if (version !== VERSION) throw malformed(`a metadata snapshot of version ${version}`)
   const state = emptyState()
-  state.appliedIndex = readWhole(r)
-  state.nextProducerId = readWhole(r)
+  state.appliedIndex = r.u53()
+  state.nextProducerId = r.u53()
   readCluster(r, state)
   const topics = r.count(TOPIC_BYTES_LEAST)
   for (let i = 0; i < topics; i++) putTopic(state, readTopic(r))
@@ -82,7 +84,7 @@ function writeCluster(w: ByteWriter, { cluster, nodes, nextNodeNumber }: Metadat
 }
 function readCluster(r: ByteReader, state: MetadataState): void {
   if (r.bool()) {
-    state.cluster = { clusterId: readClusterId(r), shards: r.u32(), foundedAtMs: readWhole(r) }
+    state.cluster = { clusterId: readClusterId(r), shards: r.u32(), foundedAtMs: r.u53() }
   }
   state.nextNodeNumber = r.u32()
   for (let left = r.count(NODE_BYTES); left > 0; left--) {
@@ -106,8 +108,8 @@ function readTopic(r: ByteReader): Topic {
   const topicId = readTopicId(r)
   const name = r.text()
   const policy = readPolicy(r)
-  const createdAtMs = readWhole(r)
-  const version = readWhole(r)
+  const createdAtMs = r.u53()
+  const version = r.u53()
   const nextRange = r.u32()
   const creationToken = r.text()
   const logStartOffsets = readOffsets(r)
@@ -151,14 +153,14 @@ function writeSegment(w: ByteWriter, segment: Segment): void {
   w.i64(segment.openedAtMs).u32(segment.attempt).text(segment.token).text(segment.stateDigest)
 }
 function readSegment(r: ByteReader): Segment {
-  const segment = readWhole(r)
+  const segment = r.u53()
   const endEntry = r.i64()
   if (endEntry < OPEN) throw malformed(`the end of segment ${segment} is ${endEntry}`)
   const rest = {
     segment,
     replicas: readNodeIds(r),
     firstOffsets: readOffsets(r),
-    openedAtMs: readWhole(r),
+    openedAtMs: r.u53(),
     attempt: r.u32(),
     token: r.text(),
     stateDigest: r.text(),

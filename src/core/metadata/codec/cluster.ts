@@ -6,7 +6,7 @@ import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
 import { readClusterId, readNodeId, writeId } from '../../../model/id-bytes.ts'
 import { NODE_ROLES, type NodeRole } from '../../../model/metadata.ts'
 import type { AddNode, FoundCluster, SetNodeRole } from '../commands.ts'
-import { malformed, readWhole } from '../fields.ts'
+import { malformed } from '../fields.ts'
 
 export function writeFoundCluster(w: ByteWriter, command: FoundCluster): void {
   writeId(w, command.clusterId)
@@ -17,7 +17,7 @@ export function readFoundCluster(r: ByteReader): FoundCluster {
     kind: 'FoundCluster',
     clusterId: readClusterId(r),
     shards: r.u32(),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }
 

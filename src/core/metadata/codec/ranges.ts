@@ -4,16 +4,9 @@
 // child       u32 range, placement
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
+import { readTopicId, writeId } from '../../../model/id-bytes.ts'
 import type { MergeRange, SplitRange } from '../commands.ts'
-import {
-  readChild,
-  readGivenEnd,
-  readTopicId,
-  readWhole,
-  writeChild,
-  writeGivenEnd,
-  writeId,
-} from '../fields.ts'
+import { readChild, readGivenEnd, writeChild, writeGivenEnd } from '../fields.ts'
 
 export function writeSplitRange(w: ByteWriter, command: SplitRange): void {
   writeId(w, command.topicId)
@@ -31,7 +24,7 @@ export function readSplitRange(r: ByteReader): SplitRange {
     atPartition: r.u32(),
     left: readChild(r),
     right: readChild(r),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }
 
@@ -49,6 +42,6 @@ export function readMergeRange(r: ByteReader): MergeRange {
     left: readGivenEnd(r),
     right: readGivenEnd(r),
     child: readChild(r),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }

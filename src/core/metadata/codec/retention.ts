@@ -2,8 +2,8 @@
 // SetLogStart   16B topic id, u32 count, count x {u32 partition, i64 offset}
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
+import { readTopicId, writeId } from '../../../model/id-bytes.ts'
 import type { DropSegments, SetLogStart } from '../commands.ts'
-import { readTopicId, readWhole, writeId } from '../fields.ts'
 
 const START_BYTES = 12
 
@@ -16,7 +16,7 @@ export function readDropSegments(r: ByteReader): DropSegments {
     kind: 'DropSegments',
     topicId: readTopicId(r),
     range: r.u32(),
-    belowSegment: readWhole(r),
+    belowSegment: r.u53(),
   }
 }
 
@@ -31,7 +31,7 @@ export function readSetLogStart(r: ByteReader): SetLogStart {
     topicId: readTopicId(r),
     starts: Array.from({ length: r.count(START_BYTES) }, () => ({
       partition: r.u32(),
-      offset: readWhole(r),
+      offset: r.u53(),
     })),
   }
 }

@@ -5,17 +5,9 @@
 // given end        u32 range, i64 segment, u32 attempt, i64 end entry, next offsets
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
+import { readNodeId, readTopicId, writeId } from '../../../model/id-bytes.ts'
 import type { CancelEnd, ReassignSegment, RollSegment } from '../commands.ts'
-import {
-  readGivenEnd,
-  readNodeId,
-  readPlacement,
-  readTopicId,
-  readWhole,
-  writeGivenEnd,
-  writeId,
-  writePlacement,
-} from '../fields.ts'
+import { readGivenEnd, readPlacement, writeGivenEnd, writePlacement } from '../fields.ts'
 
 export function writeRollSegment(w: ByteWriter, command: RollSegment): void {
   writeId(w, command.topicId)
@@ -29,7 +21,7 @@ export function readRollSegment(r: ByteReader): RollSegment {
     topicId: readTopicId(r),
     ...readGivenEnd(r),
     placement: readPlacement(r),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }
 
@@ -42,7 +34,7 @@ export function readCancelEnd(r: ByteReader): CancelEnd {
     kind: 'CancelEnd',
     topicId: readTopicId(r),
     range: r.u32(),
-    segment: readWhole(r),
+    segment: r.u53(),
     attempt: r.u32(),
   }
 }
@@ -59,7 +51,7 @@ export function readReassignSegment(r: ByteReader): ReassignSegment {
     kind: 'ReassignSegment',
     topicId: readTopicId(r),
     range: r.u32(),
-    segment: readWhole(r),
+    segment: r.u53(),
     change: r.bool() ? 'drop' : 'add',
     replica: readNodeId(r),
   }

@@ -5,15 +5,13 @@
 // AddPartitions  16B topic id, u32 partitions, placement, i64 time
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
+import { readTopicId, writeId } from '../../../model/id-bytes.ts'
 import type { AddPartitions, AlterTopic, CreateTopic, DeleteTopic } from '../commands.ts'
 import {
   readChanges,
   readPlacement,
   readPolicy,
-  readTopicId,
-  readWhole,
   writeChanges,
-  writeId,
   writePlacement,
   writePolicy,
 } from '../fields.ts'
@@ -39,7 +37,7 @@ export function readCreateTopic(r: ByteReader): CreateTopic {
     creationToken: r.text(),
     ifNotExists: r.bool(),
     system: r.bool(),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }
 
@@ -70,6 +68,6 @@ export function readAddPartitions(r: ByteReader): AddPartitions {
     topicId: readTopicId(r),
     partitions: r.u32(),
     placement: readPlacement(r),
-    timeMs: readWhole(r),
+    timeMs: r.u53(),
   }
 }
