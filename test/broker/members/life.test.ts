@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { agreed, type Broker, idOf, Net, settle } from './support.ts'
+import { settle } from '../../ports/support.ts'
+import { agreed, type Broker, idOf, Net } from './support.ts'
 
 const FIVE = ['a', 'b', 'c', 'd', 'e']
 

@@ -1,7 +1,6 @@
 // Brokers' memberships on a simulated network, each with what its disk would keep of it. Cores are judged elsewhere
 // (test/core/swim); here it is that they are driven right.
 
-import assert from 'node:assert/strict'
 import { utf8 } from '../../../src/base/bytes.ts'
 import { Members } from '../../../src/broker/members/members.ts'
 import { ClusterKeys } from '../../../src/broker/seal/cluster-keys.ts'
@@ -9,7 +8,8 @@ import type { SwimSettings, View } from '../../../src/core/swim/types.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
 import type { ClusterIdentity, Endpoint, Profile } from '../../../src/model/swim.ts'
 import type { ProcessPorts, SimProcess } from '../../../src/sim/process.ts'
-import { simWorld, type World } from '../../../src/sim/world.ts'
+import type { World } from '../../../src/sim/world.ts'
+import { metricOf, SimNet } from '../support/sim-net.ts'
 
 export const PORT = 2922
 export const SHARDS = 64
@@ -126,11 +126,8 @@ export class Broker {
     })
   }
 
-  async metric(name: string): Promise<number> {
-    const text = await this.process.ports.metrics.render()
-    const line = text.split('\n').find((one) => one.startsWith(`eastguard_members_${name} `))
-    assert.ok(line !== undefined, `there is a metric ${name}`)
-    return Number(line.split(' ')[1])
+  metric(name: string): Promise<number> {
+    return metricOf(this.process, `eastguard_members_${name}`)
   }
 }
 
@@ -157,14 +154,13 @@ export function nameOf(node: NodeId): string {
   return Buffer.from(node, 'hex').toString().replaceAll('\0', '')
 }
 
-export class Net {
-  readonly world: World
+export class Net extends SimNet {
   /** Of each name the one that was started last. */
   readonly brokers: Map<string, Broker> = new Map()
   private readonly disks = new Map<string, Kept>()
 
   constructor(seed: number) {
-    this.world = simWorld(seed)
+    super(seed, 10)
   }
 
   /** A start on the disk of that name; `seeds` are names. */
@@ -199,24 +195,6 @@ export class Net {
     return all
   }
 
-  now(): number {
-    return this.world.clock.monotonic()
-  }
-
-  run(ms: number): Promise<void> {
-    return this.world.clock.advance(ms, settle)
-  }
-
-  /** How long it takes until `done`; fails after `withinMs`. */
-  async until(what: string, done: () => boolean, withinMs: number = 20_000): Promise<number> {
-    const from = this.now()
-    while (!done()) {
-      assert.ok(this.now() - from < withinMs, `${what} within ${withinMs} ms`)
-      await this.run(10)
-    }
-    return this.now() - from
-  }
-
   partition(left: readonly string[], right: readonly string[], cut: boolean): void {
     const { network } = this.world
     for (const a of left) {
@@ -235,8 +213,4 @@ export function agreed(brokers: readonly Broker[]): boolean {
   return brokers.every(
     (one) => one.settled && [...one.sees, one.name].sort().join(' ') === names.join(' '),
   )
-}
-
-export function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -7,8 +7,9 @@ import { type ClusterId, clusterId, type NodeId, nodeId } from '../../../src/mod
 import { STARTS_MAX, type Start, type StartMemory, type Starts } from '../../../src/model/starts.ts'
 import type { Address, Streams } from '../../../src/ports/streams.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
-import { simWorld, type World } from '../../../src/sim/world.ts'
+import type { World } from '../../../src/sim/world.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
+import { metricOf, SimNet } from '../support/sim-net.ts'
 
 export const CLUSTER: ClusterId = clusterId('c'.repeat(32))
 const PORT = 2923
@@ -150,11 +151,8 @@ export class Node {
     })
   }
 
-  async metric(name: string): Promise<number> {
-    const text = await this.process.ports.metrics.render()
-    const line = text.split('\n').find((one) => one.startsWith(`eastguard_peer_${name} `))
-    assert.ok(line !== undefined, `there is a metric ${name}`)
-    return Number(line.split(' ')[1])
+  metric(name: string): Promise<number> {
+    return metricOf(this.process, `eastguard_peer_${name}`)
   }
 }
 
@@ -162,12 +160,11 @@ function nameOf(node: NodeId): string {
   return String.fromCodePoint(Number.parseInt(node.slice(0, 2), 16))
 }
 
-export class Net {
-  readonly world: World
+export class Net extends SimNet {
   readonly nodes: Node[] = []
 
   constructor(seed: number) {
-    this.world = simWorld(seed)
+    super(seed, 1)
   }
 
   /** Started and listening; all others know where. A second one of a name takes the place of the first. */
@@ -181,26 +178,4 @@ export class Net {
     this.nodes.push(node)
     return node
   }
-
-  now(): number {
-    return this.world.clock.monotonic()
-  }
-
-  run(ms: number): Promise<void> {
-    return this.world.clock.advance(ms, settle)
-  }
-
-  /** How long it takes until `done`; fails after `withinMs`. */
-  async until(what: string, done: () => boolean, withinMs: number = 20_000): Promise<number> {
-    const from = this.now()
-    while (!done()) {
-      assert.ok(this.now() - from < withinMs, `${what} within ${withinMs} ms`)
-      await this.run(1)
-    }
-    return this.now() - from
-  }
-}
-
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

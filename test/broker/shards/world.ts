@@ -16,6 +16,7 @@ import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
 import { openJournal } from '../../../src/storage/journal/journal.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
+import { settle } from '../../ports/support.ts'
 import { keptLog } from '../../storage/support/ports.ts'
 import { Truth } from './truth.ts'
 
@@ -25,8 +26,6 @@ const BROKERS = [1, 3, 4, 5]
 const JOURNAL_FILE_BYTES = 16 * 1024
 const DISK_MS = 3
 const LINK_MS = 12
-
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 export interface Broker {
   readonly id: NodeId

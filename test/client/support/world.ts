@@ -8,6 +8,7 @@ import { simCompute } from '../../../src/sim/ports/compute.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { type SimNetwork, simNetwork } from '../../../src/sim/ports/network.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
+import { settle } from '../../ports/support.ts'
 import { FakeBroker } from './fake-broker.ts'
 
 export interface World {
@@ -60,10 +61,4 @@ export async function world(seed: number = 1, options: ClientOptions = {}): Prom
       return promise
     },
   }
-}
-
-export function settle(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve)
-  })
 }
