@@ -214,10 +214,11 @@ export class Shards {
   leaderOf(shard: number): ShardLeader | undefined {
     const view = this.memberships.view(shard)
     const told = this.leaders.get(shard)
-    if (view?.leader !== undefined && view.term >= (told?.term ?? 0)) {
+    const { appliedTerm } = this.copyOf(shard)
+    if (view?.leader !== undefined && view.term >= Math.max(told?.term ?? 0, appliedTerm)) {
       return { node: view.leader, term: view.term }
     }
-    const over = Math.max(this.copyOf(shard).appliedTerm, view?.term ?? 0)
+    const over = Math.max(appliedTerm, view?.term ?? 0)
     // Of itself a member knows better.
     const itself = view !== undefined && told?.node === this.options.nodeId
     return told === undefined || itself || told.term < over ? undefined : told

@@ -88,3 +88,24 @@ test('a shard is handed over to nobody who lags, however often that is asked for
   assert.ok(await world.runUntil(() => logOf(behind).shards.view(SHARD)?.role === 'leader', 3000))
   assert.ok(await isAnswered(world, logOf(leader)))
 })
+
+test('a leader whose term is over by what the copy has applied is not said to lead', async () => {
+  const world = await started(2)
+  const [leader, learner] = world.brokers as [Broker, Broker]
+  await change(world, leader, 'add-learner', learner)
+  assert.ok(await isFresh(world, logOf(learner)))
+  const { shards } = logOf(learner)
+  const { appliedIndex, appliedTerm } = shards.copyOf(SHARD)
+  const term = appliedTerm + 1
+  const next = { index: appliedIndex + 1, term, payload: { kind: 'empty' } } as const
+  world.cutOff(learner)
+  const fed = (): boolean => {
+    shards.receive(leader.id, [{ kind: 'feed', shard: SHARD, entries: [next] }])
+    return shards.copyOf(SHARD).appliedTerm === term
+  }
+  assert.ok(await world.runUntil(fed, 3000))
+  // The old leader has not heard of the next, and speaks on.
+  world.heal()
+  assert.ok(await world.runUntil(() => shards.view(SHARD)?.leader === leader.id, 3000))
+  assert.equal(shards.leaderOf(SHARD), undefined)
+})
