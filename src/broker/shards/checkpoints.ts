@@ -25,7 +25,7 @@ export class Checkpoints {
   private readonly host: CheckpointsHost
   /** How many bytes each shard's records may take until its next snapshot: as many as the last one had. */
   private readonly lastBytes = new Map<number, number>()
-  private running: Promise<void> | undefined
+  private running = false
   /** The last one found no room. */
   private full = false
 
@@ -48,11 +48,12 @@ export class Checkpoints {
   }
 
   private start(shard: number): void {
-    if (this.running !== undefined) return
+    if (this.running) return
     const replica = this.host.replica(shard)
     if (replica === undefined) return
-    this.running = this.checkpoint(replica).finally(() => {
-      this.running = undefined
+    this.running = true
+    void this.checkpoint(replica).finally(() => {
+      this.running = false
     })
   }
 
@@ -78,10 +79,5 @@ export class Checkpoints {
       this.full = true
       this.lastBytes.set(shard, 2 * this.host.journal.bytesSinceSnapshot(shard))
     }
-  }
-
-  /** Waits for the one that runs. */
-  async settled(): Promise<void> {
-    await this.running
   }
 }

@@ -260,9 +260,10 @@ export class Memberships {
     return left
   }
 
+  /** No file is being written any more when it resolves. */
   async close(): Promise<void> {
     this.turns.stop()
-    await this.checkpoints.settled()
+    await Promise.all(Array.from(this.replicas.values(), (replica) => replica.saved()))
   }
 }
 

@@ -94,6 +94,11 @@ export class Replica {
     })
   }
 
+  /** No file of it is being written any more. */
+  async saved(): Promise<void> {
+    await this.saving
+  }
+
   private alone<T>(save: () => Promise<T>): Promise<T> {
     const saved = this.saving.then(save)
     this.saving = saved.catch(() => undefined)
