@@ -1,20 +1,29 @@
-// What every run of a cluster has: a world, its story and what is wrong with it, and a way to go on until something has come
-// true. Between two events all promises settle (ports/clock.ts).
+// What every run has: a world, its story and what is wrong with it, and a way to go on until something has come true. Between
+// two events all promises settle (ports/clock.ts).
 
+import { checkLinearizable } from './linear/check.ts'
+import type { Attempt } from './linear/types.ts'
 import type { Watcher } from './machine.ts'
-import type { Loop } from './storage/scenario.ts'
 import { type NetworkConditions, simWorld, type World } from './world.ts'
 
 /** How often is looked whether something has come true. */
 const LOOK_MS = 100
-/** No run needs more; one that does goes round in circles. */
-const EVENTS_MAX = 5_000_000
+
+/** What takes a real event loop, and so comes from outside. */
+export interface Loop {
+  /** Resolves when every promise that can go on has gone on. */
+  settle(): Promise<void>
+  /** An error that was thrown since and that nobody caught. */
+  uncaught(): Error | undefined
+}
 
 export class Stage implements Watcher {
   readonly world: World
   protected readonly story: string[] = []
   protected readonly wrong: string[] = []
-  protected events = 0
+  /** No run needs more; one that does goes round in circles. */
+  protected readonly eventsMax: number = 5_000_000
+  private events = 0
   private readonly loop: Loop
 
   constructor(seed: number, loop: Loop, conditions: NetworkConditions = {}) {
@@ -31,6 +40,11 @@ export class Stage implements Watcher {
     this.say(`VIOLATION: ${what}`)
   }
 
+  /** Nothing more is to be seen. */
+  protected get over(): boolean {
+    return this.wrong.length > 0
+  }
+
   /** Runs it once that has come true. */
   protected when(what: () => boolean, run: () => void): void {
     if (what()) run()
@@ -39,11 +53,11 @@ export class Stage implements Watcher {
 
   /** Resolves when that has come true, or something is wrong: it never coming true is. */
   protected async until(what: string, done: () => boolean, withinMs: number): Promise<void> {
-    if (this.wrong.length > 0) return
+    if (this.over) return
     const { clock } = this.world
     const deadline = clock.monotonic() + withinMs
     const over = (): boolean =>
-      clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.wrong.length > 0
+      clock.monotonic() > deadline || ++this.events > this.eventsMax || this.over
     const ended = (): boolean => {
       this.noteUncaught()
       return done() || over()
@@ -55,13 +69,13 @@ export class Stage implements Watcher {
       // An event threw: that ends a real process.
       this.violation(`nobody caught ${error instanceof Error ? error.stack : String(error)}`)
     }
-    if (!done() && this.wrong.length === 0) this.violation(`never came true: ${what}`)
+    if (!done() && !this.over) this.violation(`never came true: ${what}`)
   }
 
   /** Resolves when all of them have ended; what one resolves with is wrong, and that it rejects. */
   protected async untilAll(
     what: string,
-    work: readonly Promise<string | undefined>[],
+    work: readonly Promise<string | undefined | void>[],
     withinMs: number,
   ): Promise<void> {
     let left = work.length
@@ -78,6 +92,11 @@ export class Stage implements Watcher {
       )
     }
     await this.until(what, () => left === 0, withinMs)
+  }
+
+  protected judgeHistories(attempts: readonly Attempt[]): void {
+    const verdict = checkLinearizable(attempts)
+    if (!verdict.ok) this.violation(`${verdict.name} has no order:\n${verdict.explanation}`)
   }
 
   private noteUncaught(): void {

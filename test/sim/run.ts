@@ -1,8 +1,9 @@
 // Runs in this process. What simulated brokers or their clients throw without anyone to catch it would end a real process,
 // so it is a violation.
 
+import type { Loop } from '../../src/sim/stage.ts'
 import type { StoragePlan } from '../../src/sim/storage/plan.ts'
-import { type Loop, type Outcome, runStorage } from '../../src/sim/storage/scenario.ts'
+import { type Outcome, runStorage } from '../../src/sim/storage/scenario.ts'
 import { settle } from '../ports/support.ts'
 
 export function run(plan: StoragePlan): Promise<Outcome> {

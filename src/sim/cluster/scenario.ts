@@ -8,9 +8,7 @@
 // the letter each time.
 
 import { Judge } from '../judge.ts'
-import { checkLinearizable } from '../linear/check.ts'
-import { Stage } from '../stage.ts'
-import type { Loop } from '../storage/scenario.ts'
+import { type Loop, Stage } from '../stage.ts'
 import { Copies } from './copies.ts'
 import { Faults } from './faults.ts'
 import { Machines } from './machines.ts'
@@ -27,7 +25,6 @@ export interface ClusterOutcome {
   readonly operations: number
   /** Those that were answered with what was asked for. */
   readonly answered: number
-  readonly events: number
   readonly virtualMs: number
   /** By kind of fault: how often it struck. */
   readonly hits: Readonly<Record<string, number>>
@@ -112,15 +109,11 @@ class Run extends Stage {
     const live = this.plan.mode === 'liveness'
     clock.after(live ? CALM_AT_MS : RUN_MS, () => this.calm())
     const clients = [...this.metadata, ...this.records]
-    let working = clients.length
-    const ended = (): void => {
-      working--
-    }
-    for (const client of clients) client.work(begin + RUN_MS).then(ended, this.failed(ended))
-    await this.until('all clients have ended', () => working === 0, RUN_MS + CONVERGE_MS)
+    const work = clients.map((client) => client.work(begin + RUN_MS))
+    await this.untilAll('all clients have ended', work, RUN_MS + CONVERGE_MS)
     if (live) await this.proveAll()
     else await this.lookOnce()
-    this.judgeHistories()
+    this.judgeHistories(this.metadata.flatMap(({ attempts }) => attempts))
   }
 
   private lookAtCopies(): void {
@@ -155,40 +148,13 @@ class Run extends Stage {
       return client.prove(cut.length === 0 ? broker : undefined, untilMs)
     })
     if (cut.length === 0) proofs.push(...this.records.map((client) => client.prove(CONVERGE_MS)))
-    let proving = proofs.length
-    const ended = (): void => {
-      proving--
-    }
-    for (const proof of proofs) {
-      proof.then((missing) => {
-        if (missing !== undefined) this.violation(`does not work again: ${missing}`)
-        ended()
-      }, this.failed(ended))
-    }
-    await this.until('everything works again', () => proving === 0, 2 * CONVERGE_MS)
+    await this.untilAll('everything works again', proofs, 2 * CONVERGE_MS)
   }
 
   /** What can be read is right; nobody has to answer. */
   private async lookOnce(): Promise<void> {
-    let looking = this.records.length
-    const ended = (): void => {
-      looking--
-    }
-    for (const client of this.records) client.prove(5000).then(ended, this.failed(ended))
-    await this.until('the last look', () => looking === 0, CONVERGE_MS)
-  }
-
-  private judgeHistories(): void {
-    const attempts = this.metadata.flatMap((client) => client.attempts)
-    const verdict = checkLinearizable(attempts)
-    if (!verdict.ok) this.violation(`${verdict.name} has no order:\n${verdict.explanation}`)
-  }
-
-  private failed(ended: () => void): (error: unknown) => void {
-    return (error) => {
-      this.violation(`a client failed: ${error instanceof Error ? error.stack : String(error)}`)
-      ended()
-    }
+    const looks = this.records.map((client) => client.prove(5000).then(() => {}))
+    await this.untilAll('the last look', looks, CONVERGE_MS)
   }
 
   outcome(): ClusterOutcome {
@@ -201,7 +167,6 @@ class Run extends Stage {
       story: this.story,
       operations: attempts + this.judge.sent + readings,
       answered: done + this.judge.acknowledged + toEnd,
-      events: this.events,
       virtualMs: this.world.clock.monotonic(),
       hits: { ...Object.fromEntries(this.faults.hits), ...this.world.network.counts },
     }

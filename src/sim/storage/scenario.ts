@@ -7,8 +7,8 @@
 
 import { assert } from '../../base/assert.ts'
 import { Judge } from '../judge.ts'
-import type { Machine, Watcher } from '../machine.ts'
-import { simWorld, type World } from '../world.ts'
+import type { Machine } from '../machine.ts'
+import { type Loop, Stage } from '../stage.ts'
 import { forgery, saltsOn } from './forgery.ts'
 import { storageMachine } from './machine.ts'
 import type { StoragePlan, TimedStep } from './plan.ts'
@@ -23,21 +23,10 @@ export interface Outcome {
   readonly operations: number
   /** Disk operations up to the end of the faults. */
   readonly troubledOperations: number
-  readonly virtualMs: number
 }
 
 /** After the last fault everything must have an outcome within this. */
 const SETTLE_MS_MAX = 100_000
-/** No run needs more; one that does goes round in circles. */
-const EVENTS_MAX = 2_000_000
-
-/** What takes a real event loop, and so comes from outside. */
-export interface Loop {
-  /** Resolves when every promise that can go on has gone on. */
-  settle(): Promise<void>
-  /** An error that was thrown since and that nobody caught. */
-  uncaught(): Error | undefined
-}
 
 export async function runStorage(plan: StoragePlan, loop: Loop): Promise<Outcome> {
   const run = new Run(plan, loop)
@@ -45,24 +34,19 @@ export async function runStorage(plan: StoragePlan, loop: Loop): Promise<Outcome
   return run.outcome()
 }
 
-class Run implements Watcher {
+class Run extends Stage {
+  protected override readonly eventsMax: number = 2_000_000
   private readonly plan: StoragePlan
-  private readonly loop: Loop
-  private readonly world: World
   private readonly judge = new Judge()
   private readonly machine: Machine
   private readonly workload: Workload
-  private readonly story: string[] = []
-  private readonly wrong: string[] = []
-  private events = 0
   private troubledOperations = 0
   /** Of log files that the present process has not written: it must have chosen others. */
   private salts: readonly number[] = []
 
   constructor(plan: StoragePlan, loop: Loop) {
+    super(plan.seed, loop)
     this.plan = plan
-    this.loop = loop
-    this.world = simWorld(plan.seed)
     this.machine = storageMachine(this.world, plan, this, () => {
       this.salts = saltsOn(this.machine.disk)
     })
@@ -75,21 +59,12 @@ class Run implements Watcher {
     })
   }
 
-  say(line: string): void {
-    this.story.push(`${this.world.clock.monotonic().toFixed(3).padStart(10)} ${line}`)
-  }
-
-  violation(what: string): void {
-    this.wrong.push(what)
-    this.say(`VIOLATION: ${what}`)
-  }
-
   async whole(): Promise<void> {
     const { machine, workload } = this
     for (const step of this.plan.steps) if (step.atMs < 0) this.take(step)
     machine.start()
     for (const [i, { atOnce }] of this.plan.topics.entries()) if (atOnce) workload.create(i)
-    await this.until('the first topics are there', () => workload.settled)
+    await this.until('the first topics are there', () => workload.settled, SETTLE_MS_MAX)
     const begin = this.world.clock.monotonic()
     for (const step of this.plan.steps) {
       if (step.atMs >= 0) this.world.clock.after(step.atMs, () => this.take(step))
@@ -97,37 +72,19 @@ class Run implements Watcher {
     const last = this.plan.steps.at(-1)?.atMs ?? 0
     const end = begin + last + 1
     this.world.clock.after(last + 1, () => {})
-    await this.until('the plan is done', () => this.world.clock.monotonic() >= end)
+    await this.until('the plan is done', () => this.world.clock.monotonic() >= end, SETTLE_MS_MAX)
     this.calm()
-    await this.until('everything has an outcome', () => workload.settled)
+    await this.until('everything has an outcome', () => workload.settled, SETTLE_MS_MAX)
     await this.readAll('after the faults')
     machine.kill({ keepUnsynced: false }, 1, 'loses its power for the last time')
-    await this.until('the last start', () => machine.ready)
+    await this.until('the last start', () => machine.ready, SETTLE_MS_MAX)
     await this.readAll('after the last power cut')
     await this.checkDeleted()
   }
 
-  private async until(what: string, done: () => boolean): Promise<void> {
-    if (this.over) return
-    const deadline = this.world.clock.monotonic() + SETTLE_MS_MAX
-    const over = (): boolean =>
-      this.world.clock.monotonic() > deadline || ++this.events > EVENTS_MAX || this.over
-    await this.world.clock.runUntil(
-      () => done() || over(),
-      () => this.settle(),
-    )
-    if (!done() && !this.over) this.violation(`never came true: ${what}`)
-  }
-
   /** Something is wrong, or there is nobody left to be asked. */
-  private get over(): boolean {
-    return this.wrong.length > 0 || this.machine.refuses
-  }
-
-  private async settle(): Promise<void> {
-    await this.loop.settle()
-    const error = this.loop.uncaught()
-    if (error !== undefined) this.violation(`nobody caught ${error.stack ?? error.message}`)
+  protected override get over(): boolean {
+    return super.over || this.machine.refuses
   }
 
   private async readAll(when: string): Promise<void> {
@@ -135,7 +92,7 @@ class Run implements Watcher {
     this.say(`all is read ${when}`)
     for (let i = 0; i < this.plan.topics.length; i++) this.workload.read(i)
     this.workload.checkTopics()
-    await this.until(`all is read ${when}`, () => this.workload.settled)
+    await this.until(`all is read ${when}`, () => this.workload.settled, SETTLE_MS_MAX)
   }
 
   private async checkDeleted(): Promise<void> {
@@ -257,7 +214,6 @@ class Run implements Watcher {
       read: this.judge.read,
       operations: this.machine.disk.operations,
       troubledOperations: this.troubledOperations,
-      virtualMs: this.world.clock.monotonic(),
     }
   }
 }
