@@ -23,6 +23,18 @@ export function fatalCode(error: Error): number {
   return mismatch ? EXIT_DATA_DIR : EXIT_DISK
 }
 
+/** What went wrong, in one word: our own code, or the system's for a port that cannot be had. */
+export function failureCode(error: unknown): string | undefined {
+  if (error instanceof EastGuardError) return error.code
+  if (!isListenError(error)) return undefined
+  const cause = error.cause as NodeJS.ErrnoException | undefined
+  return cause?.code
+}
+
+function isListenError(error: unknown): error is Error {
+  return error instanceof Error && error.message.startsWith('cannot listen on')
+}
+
 /** How a start that was rejected with `error` ends, and what to do about it; '' when nobody knows. */
 export function startFailure(error: unknown): { readonly code: number; readonly hint: string } {
   const disk = diskErrorIn(error)
@@ -34,7 +46,7 @@ export function startFailure(error: unknown): { readonly code: number; readonly 
     return { code, hint: unusable ? diskHint(error, error.hint) : error.hint }
   }
   if (disk !== undefined) return { code: EXIT_DATA_DIR, hint: diskHint(error) }
-  if (error instanceof Error && error.message.startsWith('cannot listen on')) {
+  if (isListenError(error)) {
     const used = error.message.includes('EADDRINUSE')
     const hint = used
       ? 'another program uses the port: stop it, or choose another'

@@ -57,11 +57,11 @@ function describeBrokers(
     diskFreeBytes: 0,
   })
   const { nodeId, displayName, hostLabel, advertised, version } = options
-  const { host } = advertised
+  const { host, port: clientPort } = advertised
   const own = { nodeId, displayName, host, hostLabel, state: 'alive' } as const
   const brokers = [
     {
-      ...whole({ ...own, clientPort: advertised.port() }),
+      ...whole({ ...own, clientPort }),
       version,
       diskTotalBytes: space.totalBytes,
       diskFreeBytes: space.freeBytes,

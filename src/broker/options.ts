@@ -44,7 +44,7 @@ export interface BrokerOptions {
   readonly displayName: string
   readonly version: string
   /** Where clients are told to connect. */
-  readonly advertised: { readonly host: string; readonly port: () => number }
+  readonly advertised: Address
   readonly hostLabel: string
   /** The other brokers of the cluster, as far as they are known. */
   others(): readonly Neighbour[]

@@ -374,8 +374,11 @@ export class BrokerConnection {
 
   private lose(cause: Error | undefined): void {
     const why = cause === undefined ? 'the broker closed it' : cause.message
-    const message = `the connection to ${this.name} was lost: ${why}`
-    const code = this.state === 'ready' ? 'CONNECTION_LOST' : 'CONNECTION_FAILED'
+    const greeted = this.state === 'ready'
+    const message = greeted
+      ? `the connection to ${this.name} was lost: ${why}`
+      : `no connection to ${this.name}: ${why} before it said hello; it may be starting, or stopping`
+    const code = greeted ? 'CONNECTION_LOST' : 'CONNECTION_FAILED'
     this.restAfter(new EastGuardError(code, message, { cause }))
   }
 

@@ -2,11 +2,12 @@
 // the order in which each needs the one before. Ending goes the other way round. app/ gives it the machine's ports, sim/
 // simulated ones; nothing here knows which.
 //
-//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> neighbours (cluster known) ─> journal
-//     ─> metadata (up to date) ─> log store (recovery)
+//   HTTP (alive, not ready) ─> data dir (lock, identity) ─> client port ─> neighbours (cluster known)
+//     ─> journal ─> metadata (up to date) ─> log store (recovery)
 //     ─> confirmed ─> broker ─> native door ─> ready
 //
-// The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready.
+// The HTTP door opens first, so that a long recovery looks like what it is: alive and not ready. All ports are taken before a
+// cluster is founded or joined: a start that fails for want of one leaves no cluster of its own behind.
 
 import { assert } from '../base/assert.ts'
 import { Broker } from '../broker/broker.ts'
@@ -87,6 +88,10 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   })
   opened.add(() => dataDir.close())
 
+  const door = new NativeDoor(ports, settings)
+  opened.add(() => door.stop(0))
+  const client = await door.listen({ host: settings.host, port: settings.clientPort })
+
   notReady = 'the broker looks for its cluster: none of join_seed_nodes has answered yet'
   const neighbourhood = await openNeighbourhood({
     ports,
@@ -141,9 +146,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const parts = { ports, metadata, store, space: () => disk.space() }
   await sweepStrays(parts)
   await settleRecovered(parts)
-  await dataDir.confirm('wal')
+  await breakdown.unlessEnded(dataDir.confirm('wal'))
 
-  let clientPort = settings.clientPort
   broker = new Broker(
     {
       nodeId: dataDir.nodeId,
@@ -152,7 +156,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       hostLabel: settings.hostLabel,
       shards: () => metadata.shards.places(),
       version: options.version,
-      advertised: { host: settings.advertiseHost, port: () => clientPort },
+      advertised: { host: settings.advertiseHost, port: client.port },
       defaultPolicy: settings.defaultPolicy,
       defaultReplicationFactor: settings.defaultReplicationFactor,
       retentionCheckMs: settings.retentionCheckMs,
@@ -164,12 +168,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   )
   const running = broker
   opened.add(() => running.stop())
-  const door = new NativeDoor(broker, settings)
   opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
-  const client = await breakdown.unlessEnded(
-    door.listen(ports.streams, { host: settings.host, port: settings.clientPort }),
-  )
-  clientPort = client.port
+  door.open(broker)
   neighbourhood.clientPort(client.port)
   notReady = undefined
   let stopped: Promise<void> | undefined

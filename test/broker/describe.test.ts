@@ -44,7 +44,7 @@ function describe(state: Neighbour['state'], leader: Neighbour['nodeId']): Descr
     nodeId: OWN,
     displayName: 'own',
     hostLabel: 'here',
-    advertised: { host: '10.0.0.1', port: () => 2921 },
+    advertised: { host: '10.0.0.1', port: 2921 },
     shards: () => [{ members: [OWN, MEMBER], leader }],
     others: () => [MEMBER, REMOVED, UNKNOWN].map((node) => other(node, state)),
   } as Partial<BrokerOptions> as BrokerOptions

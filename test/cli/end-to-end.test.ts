@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -174,9 +174,13 @@ test('a bad configuration stops the start with exit code 2, naming key, value an
 
 test('a port that is taken ends the start with exit code 4, a data directory in use with 3', async () => {
   const port = ['--client-port', String(broker.port), '--http-port', '0', '--cluster-port', '0']
-  const listen = await run('eastguard', ['server', '--data-dir', join(dir, 'other'), ...port])
+  const other = join(dir, 'other')
+  const listen = await run('eastguard', ['server', '--data-dir', other, ...port])
   assert.equal(listen.code, 4, listen.err)
   assert.match(listen.err, new RegExp(`${broker.port}`))
+  assert.match(listen.err, /"code":"EADDRINUSE"/)
+  const node: unknown = JSON.parse(await readFile(join(other, 'node.json'), 'utf8'))
+  assert.ok(!Object.hasOwn(node as object, 'cluster'), 'it has founded a cluster, and stays in it')
   const free = ['--client-port', '0', '--http-port', '0', '--cluster-port', '0']
   const used = await run('eastguard', ['server', '--data-dir', join(dir, 'data'), ...free])
   assert.equal(used.code, 3, used.err)

@@ -2,7 +2,13 @@
 // a JSON object per line otherwise. Exit codes are those of app/exit-codes.ts.
 
 import type { Command } from 'commander'
-import { EXIT_INTERNAL, EXIT_OK, fatalCode, startFailure } from '../../app/exit-codes.ts'
+import {
+  EXIT_INTERNAL,
+  EXIT_OK,
+  failureCode,
+  fatalCode,
+  startFailure,
+} from '../../app/exit-codes.ts'
 import { startLog } from '../../app/log.ts'
 import { type LocalServerOptions, startLocalServer } from '../../app/server.ts'
 import { packageVersion } from '../../app/version.ts'
@@ -71,8 +77,9 @@ async function serve(
       return ended
     }
     const { code, hint } = startFailure(error)
+    const what = failureCode(error)
     log.error(`the broker cannot run: ${(error as Error).message}`, {
-      ...(error instanceof EastGuardError ? { code: error.code } : {}),
+      ...(what === undefined ? {} : { code: what }),
       ...(hint === '' ? {} : { hint }),
       dataDir: config.dataDir,
     })

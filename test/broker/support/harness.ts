@@ -87,14 +87,17 @@ export async function runBroker(
     },
   }
   await settleRecovered(parts)
-  let port = 0
+  const { clock, metrics } = parts.ports
+  const ports = { streams: nodeStreams, clock, metrics }
+  const door = new NativeDoor(ports, { ...SETTINGS, ...settings })
+  const advertised = await door.listen({ host: '127.0.0.1', port: 0 })
   const broker = new Broker(
     {
       nodeId: nodeId('ab'.repeat(16)),
       clusterId: 'cd'.repeat(16),
       displayName: 'test',
       version: '0',
-      advertised: { host: '127.0.0.1', port: () => port },
+      advertised,
       others: () => [],
       hostLabel: 'test',
       shards: () => [],
@@ -110,9 +113,7 @@ export async function runBroker(
     },
     parts,
   )
-  const door = new NativeDoor(broker, { ...SETTINGS, ...settings })
-  const address = await door.listen(nodeStreams, { host: '127.0.0.1', port: 0 })
-  port = address.port
+  door.open(broker)
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => {
     stopped ??= door.stop(200).then(() => broker.stop())
@@ -122,7 +123,7 @@ export async function runBroker(
     broker,
     store,
     metadata,
-    port,
+    port: advertised.port,
     stop,
     restart: async () => {
       await stop()

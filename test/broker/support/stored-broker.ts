@@ -128,7 +128,7 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     clusterId,
     displayName: 'test',
     version: '0',
-    advertised: { host: '', port: () => 0 },
+    advertised: { host: '', port: 0 },
     others: () => [],
     hostLabel: 'test',
     shards: () => [],
