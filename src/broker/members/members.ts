@@ -35,7 +35,7 @@ import { type PacketSeal, packetSeal } from '../seal/packets.ts'
 import { KeyRefusals } from '../seal/refusals.ts'
 import { type ClusterPort, openClusterPort } from './cluster-port.ts'
 import { MembersMetrics } from './counters.ts'
-import { refusedAsOld, SeedNews, tellHeld, tellMember } from './news.ts'
+import { refusedAsOld, SeedNews, tellFounded, tellHeld, tellMember } from './news.ts'
 import { Syncs } from './syncs.ts'
 import type { MembersOptions, ViewListener } from './types.ts'
 
@@ -62,6 +62,7 @@ export class Members {
   private timer: Timer | undefined
   private timerDue = Number.POSITIVE_INFINITY
   private joining: Joining | undefined
+  private seedsGiven = 0
   private departed: (() => void) | undefined
   private leaving: Promise<void> | undefined
   private performing = false
@@ -155,6 +156,7 @@ export class Members {
       this.port !== undefined && this.joining === undefined,
       'a member listens, and joins once',
     )
+    this.seedsGiven = seeds.length
     return new Promise((resolve, reject) => {
       this.joining = { resolve, reject }
       if (this.stopped) reject(stopped())
@@ -333,7 +335,10 @@ export class Members {
     const { ports, metadataShards: shards } = this.options
     const id = clusterId(toHex(ports.random.bytes(ID_BYTES)))
     const cluster = { id, foundedMs: ports.clock.wall(), shards }
-    this.write(cluster, true, () => this.swim.found(cluster, ports.clock.monotonic()))
+    this.write(cluster, true, () => {
+      tellFounded(ports.log, cluster, this.seedsGiven > 0)
+      this.swim.found(cluster, ports.clock.monotonic())
+    })
   }
 
   private tell(event: SwimEvent): void {

@@ -57,6 +57,16 @@ export function tellHeld(
   log.warn(message, { node, holdMs })
 }
 
+/** `seeded`: seeds were given, and all of them were this broker itself. */
+export function tellFounded(log: Log, { id, shards }: ClusterIdentity, seeded: boolean): void {
+  const why = seeded ? ', since join_seed_nodes names nobody but this broker' : ''
+  log[seeded ? 'warn' : 'info'](`a new cluster was founded${why}`, {
+    cluster: id,
+    shards,
+    hint: 'to join another one instead, stop this broker, empty its data directory and name brokers of that cluster in join_seed_nodes',
+  })
+}
+
 /** Whoever waits for seeds wants to know which of them it waits for: once of each. */
 export class SeedNews {
   private readonly log: Log

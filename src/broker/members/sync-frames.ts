@@ -38,7 +38,7 @@ export class SyncReader {
       })
     } catch (error) {
       if (!(error instanceof Truncated || error instanceof EastGuardError)) throw error
-      return { fault: error.message }
+      return { fault: `${error.message}; is that a cluster_port?` }
     }
     return found
   }

@@ -12,6 +12,7 @@ test('a broker without seeds founds a cluster, and writes it down before it has 
   assert.equal(a.joined.shards, SHARDS)
   assert.ok(a.kept.founder)
   assert.ok(a.settled)
+  assert.ok(a.log.includes('info: a new cluster was founded'))
 })
 
 test('two brokers become one cluster, and whoever joins takes its shards from it', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { EastGuardError } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { ask } from '../../../src/broker/members/ask.ts'
 import { type ClusterPort, openClusterPort } from '../../../src/broker/members/cluster-port.ts'
@@ -9,6 +10,7 @@ import type { Address, Connection, Streams } from '../../../src/ports/streams.ts
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
 import { simWorld } from '../../../src/sim/world.ts'
+import { errorFrame } from '../../../src/wire/native/header.ts'
 import { FRAME, frameOf, pingFrame } from '../../../src/wire/peer/frame.ts'
 import { SYNC_BYTES_MAX, writeSyncRequest } from '../../../src/wire/swim/sync.ts'
 import { Node, numbered, Net as PeerNet } from '../peers/support.ts'
@@ -175,6 +177,22 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
   })
   await net.until('it founds', () => a.joined !== undefined, 5000)
   assert.ok(a.kept.founder)
+  assert.ok(a.log.some((line) => /^warn: a new cluster was founded.*but this broker/.test(line)))
+})
+
+test('a seed that is a client port is asked whether it is a cluster port', async () => {
+  const net = new Net(44)
+  const refusal = new EastGuardError('HELLO_REQUIRED', 'a sync is no hello')
+  await net.world.process('other').ports.streams.listen(endpointOf('other'), (connection) => {
+    connection.handle({
+      onData: () => connection.write([errorFrame(0, 0, refusal)]),
+      onClose: () => {},
+    })
+  })
+  const a = await net.start('a', ['other'])
+  await net.run(1000)
+  const told = a.process.ports.log.lines.find(({ fields }) => fields['seed'] === 'other:2922')
+  assert.match(String(told?.fields['why']), /is that a cluster_port\?/)
 })
 
 /** A broker that joins on a disk on which nothing is written before `write` is called. */
