@@ -265,8 +265,17 @@ class Run extends Stage {
     const before = watch.moves
     const gently = plan.seed % 2 === 0
     this.say('all are started anew')
+    const { seed, replaceMs } = plan
+    const last = brokers.members.at(-1)
+    // The others may find everything at rest long before the last one comes.
+    const downMs = (broker: number): number =>
+      seed % 4 < 2
+        ? 1 + ((seed * 7 + broker * 1009) % (replaceMs / 2))
+        : broker === last
+          ? replaceMs / 2
+          : 1
     comings.restartAll(
-      brokers.all.map((_, i) => 1 + ((plan.seed * 7 + i * 1009) % (plan.replaceMs / 2))),
+      brokers.all.map((_, broker) => downMs(broker)),
       gently,
     )
     await this.untilAll('all stop', [this.pause(STOP_MS)], 2 * STOP_MS)
