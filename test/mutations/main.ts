@@ -8,7 +8,7 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Table from 'cli-table3'
 import { Command, InvalidArgumentError } from 'commander'
-import { CLUSTER_MUTATIONS } from './cluster.ts'
+import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
@@ -27,6 +27,7 @@ const JUDGES: readonly Judge[] = [
   { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
   { main: 'test/sim/main.js', scenario: 'cluster', mutations: CLUSTER_MUTATIONS },
   { main: 'test/sim/main.js', scenario: 'membership', mutations: MEMBERSHIP_MUTATIONS },
+  { main: 'test/broker/shards/main.js', mutations: SHARDS_MUTATIONS },
   { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
   { main: 'test/core/swim/main.js', mutations: SWIM_MUTATIONS },
 ]

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { CLUSTER_MUTATIONS } from './cluster.ts'
+import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
@@ -14,6 +14,7 @@ test('every mutation changes what it means to change', () => {
   for (const mutation of [
     ...STORAGE_MUTATIONS,
     ...CLUSTER_MUTATIONS,
+    ...SHARDS_MUTATIONS,
     ...MEMBERSHIP_MUTATIONS,
     ...RAFT_MUTATIONS,
     ...SWIM_MUTATIONS,

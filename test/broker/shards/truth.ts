@@ -4,6 +4,7 @@
 //   copies agree where they have come equally far
 //   a copy that is fresh has all that was answered before it was asked
 //   an id is given once
+//   what a broker has said of its disk is there when it starts again (promises.ts)
 
 import { toHex } from '../../../src/base/bytes.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
@@ -12,6 +13,7 @@ import { encodeSnapshot } from '../../../src/core/metadata/snapshot.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
 import type { Entry, Message } from '../../../src/model/raft.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
+import { Promises } from './promises.ts'
 
 /** What is known of a change: nobody has said, it was made, or it will never be. */
 type Outcome = 'open' | 'made' | 'never'
@@ -44,6 +46,7 @@ export function isNever(error: unknown): boolean {
 export class Truth {
   readonly topics: Map<TopicId, TopicTruth> = new Map<TopicId, TopicTruth>()
   readonly violations: string[] = []
+  readonly promises: Promises = new Promises()
   answered = 0
   freshReads = 0
   /** By shard and index. */
@@ -111,6 +114,7 @@ export class Truth {
   }
 
   private sentRaft(shard: number, message: Message): void {
+    this.promises.said(shard, message)
     if (message.kind !== 'append') return
     let before = message.prevTerm
     for (const entry of message.entries) {

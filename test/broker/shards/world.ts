@@ -109,6 +109,10 @@ export class World {
       mayHoldNothing: true,
     })
     if (!alive()) return
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const broken = this.truth.promises.broken(id, shard, journal)
+      if (broken !== undefined) this.truth.violated(broken)
+    }
     broker.log = openShardedLog({
       ports: { clock, random, log: keptLog(), metrics: simMetrics() },
       journal,
