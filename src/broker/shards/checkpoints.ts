@@ -2,11 +2,10 @@
 // journal holds more files than it should, so is the shard that keeps the oldest, one after another.
 
 import { encodeSnapshot } from '../../core/metadata/snapshot.ts'
-import { DiskError } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import type { ShardCopy } from './copy.ts'
-import type { Replica } from './replica.ts'
+import { isFull, type Replica } from './replica.ts'
 
 /** The journal is to hold no more than so many files for long. */
 const FILES_MAX = 4
@@ -68,7 +67,7 @@ export class Checkpoints {
       this.lastBytes.set(shard, await replica.checkpoint())
       this.full = false
     } catch (error) {
-      if (!(error instanceof DiskError && error.fault === 'full')) {
+      if (!isFull(error)) {
         this.host.failed(error as Error)
         return
       }

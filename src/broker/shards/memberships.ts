@@ -77,7 +77,9 @@ export class Memberships {
   }
 
   private add(shard: number, founder: Members | undefined): Replica {
-    const replica = new Replica(shard, this.options.journal, this.raftOptions(), founder, this.now)
+    const { journal, ports } = this.options
+    const host = { journal, clock: ports.clock, log: ports.log }
+    const replica = new Replica(shard, host, this.raftOptions(), founder, this.now)
     this.replicas.set(shard, replica)
     const { snapshot } = replica.raft.log
     const copy = this.host.copyOf(shard)
@@ -144,7 +146,7 @@ export class Memberships {
   tick(): void {
     const { now } = this
     for (const replica of this.replicas.values()) {
-      if (replica.raft.nextTick > now) continue
+      if (replica.waits || replica.raft.nextTick > now) continue
       replica.raft.tick(now)
       this.turns.mark(replica)
     }
@@ -155,6 +157,7 @@ export class Memberships {
     // What the disk has no room for is lost on the way, as far as the sender knows.
     if (isLong(message) && !this.options.journal.hasRoom(bytesOf(message))) return
     const replica = this.replicas.get(shard) ?? this.add(shard, undefined)
+    if (replica.waits) return
     replica.raft.receive(message, this.now)
     this.turns.mark(replica)
   }
@@ -208,7 +211,7 @@ export class Memberships {
   /** `index` of the host brings the answer. */
   read(asker: NodeId, shard: number, id: number): void {
     const replica = this.replicas.get(shard)
-    if (replica === undefined) {
+    if (replica === undefined || replica.waits) {
       this.host.index(asker, shard, id, undefined)
       return
     }
@@ -263,7 +266,7 @@ export class Memberships {
   /** No file is being written any more when it resolves. */
   async close(): Promise<void> {
     this.turns.stop()
-    await Promise.all(Array.from(this.replicas.values(), (replica) => replica.saved()))
+    await Promise.all(Array.from(this.replicas.values(), (replica) => replica.close()))
   }
 }
 

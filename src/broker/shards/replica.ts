@@ -3,7 +3,8 @@
 //   raft.take() ──> write(effects): records into the journal ──sync──> persisted(effects)
 //
 // Between the two it is busy: the next effects are taken when those before are durable. A snapshot that the leader sent
-// takes the place of all records, so its file is written first.
+// takes the place of all records, so its file is written first. When the disk has no room for it the member waits until there
+// is: nothing that came later could be promised before.
 //
 // A checkpoint keeps the journal short. It may run beside everything else, since the records stay until the snapshot's file
 // is there; entries that no snapshot can cover yet, because they have not committed, are written to the journal again.
@@ -12,6 +13,9 @@ import { EMPTY } from '../../base/bytes.ts'
 import { Raft } from '../../core/raft/raft.ts'
 import type { Effects, RaftOptions } from '../../core/raft/types.ts'
 import type { Entry, Members, Snapshot } from '../../model/raft.ts'
+import type { Clock } from '../../ports/clock.ts'
+import { DiskError } from '../../ports/disk.ts'
+import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import {
   encodeShardSnapshot,
@@ -22,13 +26,24 @@ import {
 } from './records.ts'
 
 const NOTHING = { snapshot: undefined, records: [] }
+const ROOM_POLL_MS = 1000
+
+export interface ReplicaHost {
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly log: Log
+}
 
 export class Replica {
   readonly shard: number
   readonly raft: Raft
   /** Its effects are on their way to the disk. */
   busy = false
+  /** For room on the disk: until then it is deaf and mute. */
+  waits = false
+  private readonly host: ReplicaHost
   private readonly journal: Journal
+  private closing = false
   private foundedBy: Members | undefined
   /** The file is written by one at a time: an older state must not take the place of a newer one. */
   private saving: Promise<unknown> = Promise.resolve()
@@ -36,14 +51,15 @@ export class Replica {
   /** `founder`: who founds the group, if nothing of it is here yet. Throws DAMAGED. */
   constructor(
     shard: number,
-    journal: Journal,
+    host: ReplicaHost,
     options: RaftOptions,
     founder: Members | undefined,
     now: number,
   ) {
     this.shard = shard
-    this.journal = journal
-    const found = journal.recovered.get(shard)
+    this.host = host
+    this.journal = host.journal
+    const found = host.journal.recovered.get(shard)
     const restored = restoreShard(shard, found ?? NOTHING)
     if (found === undefined) this.foundedBy = founder
     const members = this.foundedBy ?? restored.members
@@ -71,9 +87,31 @@ export class Replica {
   private install({ entries }: Effects): Promise<void> {
     const { journal } = this
     return this.alone(async () => {
-      await this.save(journal.nextPosition)
+      while (!(await this.savedIfRoom())) await this.pause()
       this.append(entries)
       await journal.sync()
+    })
+  }
+
+  private async savedIfRoom(): Promise<boolean> {
+    try {
+      await this.save(this.journal.nextPosition)
+      this.waits = false
+      return true
+    } catch (error) {
+      if (!isFull(error) || this.closing) throw error
+      const { shard, waits } = this
+      const message =
+        'No disk space for the snapshot of a metadata shard; it is taken up when there is'
+      if (!waits) this.host.log.warn(message, { shard, err: error })
+      this.waits = true
+      return false
+    }
+  }
+
+  private pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.host.clock.after(ROOM_POLL_MS, resolve)
     })
   }
 
@@ -94,8 +132,9 @@ export class Replica {
     })
   }
 
-  /** No file of it is being written any more. */
-  async saved(): Promise<void> {
+  /** No file of it is being written any more when it resolves. */
+  async close(): Promise<void> {
+    this.closing = true
     await this.saving
   }
 
@@ -119,4 +158,8 @@ export class Replica {
   private founding(): Snapshot {
     return { index: 0, term: 0, members: this.raft.log.membersAt(0), data: EMPTY }
   }
+}
+
+export function isFull(error: unknown): boolean {
+  return error instanceof DiskError && error.fault === 'full'
 }

@@ -35,6 +35,12 @@ async function behind(): Promise<{
   return { world, joining, log: joining.log, join }
 }
 
+/** For the snapshot; until the answer is called. */
+function noRoom({ disk }: Broker): () => void {
+  const times = Number.POSITIVE_INFINITY
+  return disk.fail({ operation: 'write', path: SNAPSHOT_FILE, fault: 'full', times })
+}
+
 test('a broker that closes waits for the snapshot that it is writing: its journal is closed afterwards', async () => {
   const { world, joining, log, join } = await behind()
   let writing = false
@@ -58,4 +64,39 @@ test('a broker that closes waits for the snapshot that it is writing: its journa
   release()
   assert.ok(await world.runUntil(() => closed, 3000))
   assert.ok(joining.disk.paths().includes(SNAPSHOT_FILE))
+})
+
+test('a broker whose disk has no room for a snapshot waits until there is, and hears nothing of the shard meanwhile', async () => {
+  const { world, joining, log, join } = await behind()
+  const room = noRoom(joining)
+  const { failures } = joining.disk
+  await join()
+  await world.run(10_000)
+  assert.deepEqual(world.truth.violations, [])
+  const tries = joining.disk.failures - failures
+  assert.ok(tries > 2 && tries < 20, `${tries} tries`)
+  const [leader] = world.brokers as [Broker]
+  assert.ok(leader.log !== undefined)
+  for (let i = 0; i < 8; i++) create(world, leader.log)
+  await world.run(1000)
+  room()
+  const { shards } = leader.log
+  const follows = (): boolean =>
+    log.shards.view(SHARD)?.appliedIndex === shards.view(SHARD)?.appliedIndex
+  assert.equal(follows(), false)
+  assert.ok(await world.runUntil(follows, 5000))
+  assert.ok(joining.disk.paths().includes(SNAPSHOT_FILE))
+})
+
+test('a broker that waits for room for a snapshot can be closed', async () => {
+  const { world, joining, log, join } = await behind()
+  noRoom(joining)
+  await join()
+  await world.run(3000)
+  let closed = false
+  void log.close().then(() => {
+    closed = true
+  })
+  assert.ok(await world.runUntil(() => closed, 3000))
+  assert.deepEqual(world.truth.violations, [])
 })
