@@ -2,6 +2,7 @@
 // journal holds more files than it should, so is the shard that keeps the oldest, one after another.
 
 import { encodeSnapshot } from '../../core/metadata/snapshot.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import type { ShardCopy } from './copy.ts'
@@ -9,9 +10,12 @@ import { isFull, type Replica } from './replica.ts'
 
 /** The journal is to hold no more than so many files for long. */
 const FILES_MAX = 4
+/** A disk that had no room is not tried again for so long: each try writes to the journal what no snapshot covers. */
+const FULL_PAUSE_MS = 5000
 
 export interface CheckpointsHost {
   readonly journal: Journal
+  readonly clock: Clock
   readonly log: Log
   /** A shard's records take at least so much between snapshots. */
   readonly snapshotBytesLeast: number
@@ -25,8 +29,8 @@ export class Checkpoints {
   /** How many bytes each shard's records may take until its next snapshot: as many as the last one had. */
   private readonly lastBytes = new Map<number, number>()
   private running = false
-  /** The last one found no room. */
-  private full = false
+  /** The last one found no room: when the next may be tried. */
+  private fullUntilMs: number | undefined
 
   constructor(host: CheckpointsHost) {
     this.host = host
@@ -47,7 +51,7 @@ export class Checkpoints {
   }
 
   private start(shard: number): void {
-    if (this.running) return
+    if (this.running || this.host.clock.monotonic() < (this.fullUntilMs ?? 0)) return
     const replica = this.host.replica(shard)
     if (replica === undefined) return
     this.running = true
@@ -65,18 +69,17 @@ export class Checkpoints {
         raft.compact(copy.appliedIndex, encodeSnapshot(copy.state))
       }
       this.lastBytes.set(shard, await replica.checkpoint())
-      this.full = false
+      this.fullUntilMs = undefined
     } catch (error) {
       if (!isFull(error)) {
         this.host.failed(error as Error)
         return
       }
-      if (!this.full) {
+      if (this.fullUntilMs === undefined) {
         const message = 'No disk space for a metadata snapshot; the journal grows meanwhile'
         this.host.log.warn(message, { shard, err: error })
       }
-      this.full = true
-      this.lastBytes.set(shard, 2 * this.host.journal.bytesSinceSnapshot(shard))
+      this.fullUntilMs = this.host.clock.monotonic() + FULL_PAUSE_MS
     }
   }
 }

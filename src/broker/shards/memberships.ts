@@ -59,6 +59,7 @@ export class Memberships {
     this.feedSource = new FeedSource((to, message) => this.turns.send(to, message))
     this.checkpoints = new Checkpoints({
       journal,
+      clock: ports.clock,
       log: ports.log,
       snapshotBytesLeast,
       replica: (shard) => this.replicas.get(shard),
