@@ -36,15 +36,25 @@ export async function replaceFile(
   const temporary = path + TEMPORARY
   // A leftover of a crash may be longer than what is written now.
   await disk.remove(temporary)
-  const file = await disk.open(temporary, { mode: 'create-new' })
+  try {
+    await writeNew(disk, temporary, content)
+  } catch (error) {
+    // Of a full disk it may have what was left.
+    await disk.remove(temporary).catch(() => undefined)
+    throw error
+  }
+  await disk.rename(temporary, path)
+  await disk.syncDir(directoryOf(path))
+}
+
+async function writeNew(disk: Disk, path: string, content: readonly Uint8Array[]): Promise<void> {
+  const file = await disk.open(path, { mode: 'create-new' })
   try {
     await file.write(content, 0)
     await file.sync()
   } finally {
     await file.close()
   }
-  await disk.rename(temporary, path)
-  await disk.syncDir(directoryOf(path))
 }
 
 /** Undefined when there is no such file. Throws DAMAGED when it is not what was written. */
