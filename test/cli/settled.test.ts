@@ -69,3 +69,13 @@ test('a drained broker that still holds something, moves under way, and shards w
     'leadership is being spread: brokers lead 0, 128, 128',
   ])
 })
+
+test('where shards have no leader nobody is said to spread leadership', () => {
+  const dead = { state: 'dead' } as const
+  const last = [broker(1, 256, 0), broker(2, 256, 0, dead), broker(3, 256, 0, dead)]
+  assert.deepEqual(reasons(last, 0), [
+    'broker 2 is dead',
+    'broker 3 is dead',
+    '256 of 256 shards have no leader',
+  ])
+})

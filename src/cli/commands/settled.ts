@@ -29,7 +29,7 @@ export function unsettled({ brokers, shards, shardsLed }: ClusterInfo): readonly
   const whole = sum(brokers.map((broker) => broker.shards)) % Math.max(1, shards) === 0
   if (!whole || !isEven(held, shards))
     reasons.push(`shards are being moved: brokers hold ${list(held)}`)
-  else if (!isEven(led, shards))
+  else if (shardsLed === shards && !isEven(led, shards))
     reasons.push(`leadership is being spread: brokers lead ${list(led)}`)
   return reasons
 }
