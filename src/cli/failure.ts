@@ -37,9 +37,11 @@ export function exitCodeOf(error: unknown): number {
 /** `where` stands before the message: the line of a script. */
 export function printFailure(out: Output, error: unknown, where: string = ''): void {
   if (isPipeClosed(error)) return
-  const { code, message, hint, retriable, detail } = explain(error)
+  const { code, message: what, hint, retriable, detail } = explain(error)
+  // Whoever pressed Ctrl-C need not be told what was under way.
+  const message = code === 'ABORTED' ? 'interrupted' : what
   if (code === 'ABORTED' && !out.json) {
-    out.error(`${where}interrupted`)
+    out.error(`${where}${message}`)
     return
   }
   if (out.json) {
