@@ -28,6 +28,7 @@ server="$root/build/src/cli/eastguard.js"
 cli="$root/build/src/cli/eg-cli.js"
 brokers=3
 ready_within_s=60
+tell_after_s=3
 settled_within_s=120
 stop_within_s=20
 
@@ -147,11 +148,14 @@ launch() {
   printf '%s' "$!" >"$(pid_file_of "$n")"
 }
 
+# Prints why not.
 is_ready() {
   node -e '
     require("node:http")
-      .get({ host: "127.0.0.1", port: Number(process.argv[1]), path: "/readyz", timeout: 2000 }, (answer) =>
-        process.exit(answer.statusCode === 200 ? 0 : 1))
+      .get({ host: "127.0.0.1", port: Number(process.argv[1]), path: "/readyz", timeout: 2000 }, (answer) => {
+        if (answer.statusCode === 200) process.exit(0)
+        answer.on("data", (text) => process.stdout.write(text)).on("end", () => process.exit(1))
+      })
       .on("error", () => process.exit(1))
       .on("timeout", () => process.exit(1))
   ' "$(http_of "$1")"
@@ -164,12 +168,15 @@ show_log_and_fail() {
 }
 
 wait_until_ready() {
-  local n="$1" pid deadline
+  local n="$1" pid began=$SECONDS why told=""
   pid="$(<"$(pid_file_of "$n")")"
-  deadline=$((SECONDS + ready_within_s))
-  until is_ready "$n"; do
+  until why="$(is_ready "$n")"; do
     kill -0 "$pid" 2>/dev/null || show_log_and_fail "$n" "broker $n ended while starting"
-    ((SECONDS < deadline)) || show_log_and_fail "$n" "broker $n was not ready within $ready_within_s s"
+    ((SECONDS - began < ready_within_s)) || show_log_and_fail "$n" "broker $n was not ready within $ready_within_s s${why:+ ($why)}"
+    if [[ "$why" != "$told" ]] && ((SECONDS - began >= tell_after_s)); then
+      say "broker $n is not ready yet: $why"
+      told="$why"
+    fi
     sleep 0.1
   done
   say "broker $n is ready on 127.0.0.1:$(client_of "$n") (process $pid)"
@@ -359,8 +366,10 @@ fi
 
 case "${1-}${number:+ N}" in
   '')
-    [[ ! -d "$dir" ]] || say "this wipes the data of the last cluster, in $dir ('bash run_cluster.sh start' keeps it)"
-    clean_all
+    if [[ -d "$dir" ]]; then
+      say "this wipes the data of the last cluster, in $dir ('bash run_cluster.sh start' keeps it)"
+      clean_all
+    fi
     start_all
     wait_until_settled
     prove
