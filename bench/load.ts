@@ -3,6 +3,7 @@
 
 import { connect, type Socket } from 'node:net'
 import { build, type Histogram } from 'hdr-histogram-js'
+import { pause } from '../test/support/time.ts'
 
 /** Where the request id stands in a frame: behind length, operation and version. */
 const REQUEST_ID_AT = 6
@@ -158,8 +159,4 @@ class Client {
     const started = this.sentAt[slot] as number
     this.shared.latency.recordValue(Math.max(1, Math.round((now - started) * 1000)))
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -6,6 +6,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Histogram } from 'hdr-histogram-js'
 import type { EastGuard } from '../../src/index.ts'
+import { pause } from '../../test/support/time.ts'
 import { preload } from '../preload.ts'
 import { probeSequentialRead } from '../probes/disk.ts'
 import { probeLoopback } from '../probes/loopback.ts'
@@ -100,8 +101,4 @@ async function openLoop(client: EastGuard, until: Promise<unknown>): Promise<His
   await Promise.all(waiting)
   await producer.close()
   return histogram
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

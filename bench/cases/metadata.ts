@@ -7,6 +7,7 @@
 
 import { build, type Histogram } from 'hdr-histogram-js'
 import { type Admin, EastGuard } from '../../src/index.ts'
+import { pause } from '../../test/support/time.ts'
 import { LIVE_MEMORY_FLAGS, liveBytes } from '../live-memory.ts'
 import { probeSyncedWrites } from '../probes/disk.ts'
 import { corePercentSince, processorUse, residentBytes, starvedSeconds } from '../process.ts'
@@ -169,8 +170,4 @@ function rate(what: string, unit: string, { perSecond, latency, errors }: Loaded
 
 function figure(what: string, unit: string, value: number): Finding {
   return { result: { name: 'metadata', case: what, unit, value }, changes: false }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

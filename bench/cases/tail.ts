@@ -2,6 +2,7 @@
 // limit is loopback TCP with frames of the same size. `disk` is what the broker read from files meanwhile, of all it sent.
 
 import { readFileSync } from 'node:fs'
+import { pause } from '../../test/support/time.ts'
 import { preload } from '../preload.ts'
 import { probeLoopback } from '../probes/loopback.ts'
 import { RawReader } from '../reader.ts'
@@ -56,8 +57,4 @@ function measure(
 function readBytes(pid: number | undefined): number {
   const match = /rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))
   return Number(match?.[1] ?? 0)
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

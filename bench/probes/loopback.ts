@@ -4,6 +4,7 @@
 import { fork } from 'node:child_process'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { pause } from '../../test/support/time.ts'
 
 /** Bytes per second received. */
 export async function probeLoopback(frameBytes: number, seconds: number): Promise<number> {
@@ -27,10 +28,6 @@ export async function probeLoopback(frameBytes: number, seconds: number): Promis
     peer.kill('SIGKILL')
     server.close()
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 function write(port: number, frameBytes: number): void {

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { EastGuard } from '../../src/index.ts'
-import { type BrokerProcess, freePort, pause, spawnBroker } from '../support/broker-process.ts'
+import { type BrokerProcess, freePort, spawnBroker } from '../support/broker-process.ts'
+import { within } from '../support/time.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../src/cli/eastguard.js', import.meta.url))
 const KEY = 'kept for ourselves, all of us'
@@ -18,14 +19,6 @@ async function scratch(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'eastguard-key-'))
   t.after(() => rm(dir, { recursive: true, force: true }))
   return dir
-}
-
-async function within(ms: number, what: string, done: () => boolean): Promise<void> {
-  const deadline = performance.now() + ms
-  while (!done()) {
-    assert.ok(performance.now() < deadline, `${what} within ${ms} ms`)
-    await pause(20)
-  }
 }
 
 test('two processes with one key are a cluster, and a third with another key is told why it is not in it', async (t) => {

@@ -7,9 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { EastGuard } from '../../src/index.ts'
-import { pause, spawnBroker } from '../support/broker-process.ts'
+import { spawnBroker } from '../support/broker-process.ts'
+import { within } from '../support/time.ts'
 
 const RECORDS = 4000
+/** Files are removed in the background. */
+const GONE_MS = 10_000
 const VALUE: Buffer = Buffer.alloc(2000, 'x')
 
 async function filesOf(dataDir: string, name: string): Promise<string[]> {
@@ -26,15 +29,6 @@ async function filesOf(dataDir: string, name: string): Promise<string[]> {
     }
   }
   return found
-}
-
-/** Polls, since files are removed in the background. */
-async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 10_000
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, what)
-    await pause(20)
-  }
 }
 
 async function fill(client: EastGuard, topic: string): Promise<void> {
@@ -69,7 +63,11 @@ for (const killed of [false, true]) {
     await using client = new EastGuard({ seeds: [`127.0.0.1:${broker.port}`] })
     await fill(client, 'stays')
     await fill(client, 'goes')
-    await eventually('nothing was flushed', async () => (await filesOf(dataDir, 'goes')).length > 0)
+    await within(
+      GONE_MS,
+      'nothing was flushed',
+      async () => (await filesOf(dataDir, 'goes')).length > 0,
+    )
     await client.admin().deleteTopic('goes')
     if (killed) {
       broker.child.kill('SIGKILL')
@@ -77,7 +75,7 @@ for (const killed of [false, true]) {
       broker = await spawnBroker({ dataDir, flags }, broker)
       await broker.ready()
     }
-    await eventually('files stayed', async () => (await filesOf(dataDir, 'goes')).length === 0)
+    await within(GONE_MS, 'files stayed', async () => (await filesOf(dataDir, 'goes')).length === 0)
     await assertGone(client, 'goes')
     const ends = await client.admin().listOffsets('stays', 'latest')
     assert.equal(

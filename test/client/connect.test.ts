@@ -7,13 +7,8 @@ import { promisify } from 'node:util'
 import { EastGuard } from '../../src/index.ts'
 import { systemClock } from '../../src/io/clock/system-clock.ts'
 import { nodeStreams } from '../../src/io/tcp/node-streams.ts'
+import { freePort } from '../support/broker-process.ts'
 import { FakeBroker } from './support/fake-broker.ts'
-
-async function freePort(): Promise<number> {
-  const listener = await nodeStreams.listen({ host: '127.0.0.1', port: 0 }, () => undefined)
-  await listener.close()
-  return listener.address.port
-}
 
 test('over TCP, 20,000 records in every shape go out and come back', async () => {
   const address = { host: '127.0.0.1', port: await freePort() }

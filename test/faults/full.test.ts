@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EXIT_DATA_DIR } from '../../src/app/exit-codes.ts'
 import { EastGuardError } from '../../src/base/errors.ts'
+import { within } from '../support/time.ts'
 import { TOPIC } from '../torture/round.ts'
-import { type Rig, startRig, within } from './rig.ts'
+import { type Rig, startRig } from './rig.ts'
 
 const PROBE = 'probe'
 

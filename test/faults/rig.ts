@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { prng } from '../../src/base/prng.ts'
 import { EastGuard } from '../../src/index.ts'
-import { freePort, pause } from '../support/broker-process.ts'
+import { freePort } from '../support/broker-process.ts'
 import type { FaultCommand } from '../support/fault-commands.ts'
 import { type FaultyBroker, spawnFaultyBroker } from '../support/faulty-broker.ts'
+import { within } from '../support/time.ts'
 import { Oracle } from '../torture/oracle.ts'
 import { FLAGS, type Ground, PARTITIONS, TOPIC, verify, Writers } from '../torture/round.ts'
 
@@ -144,16 +145,4 @@ export async function startRig(t: TestContext, flags: readonly string[] = []): P
   await rig.broker.ready()
   await rig.client.admin().createTopic(TOPIC, { policy: { partitions: PARTITIONS } })
   return rig
-}
-
-export async function within(
-  ms: number,
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-): Promise<void> {
-  const deadline = performance.now() + ms
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${ms} ms`)
-    await pause(5)
-  }
 }

@@ -7,7 +7,8 @@ import { spawn } from 'node:child_process'
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Table from 'cli-table3'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
+import { wholeNumber } from '../../src/cli/commands/arguments.ts'
 import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
@@ -81,17 +82,9 @@ function firstFailure(judge: readonly string[], seeds: number): Promise<number |
   })
 }
 
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw new InvalidArgumentError('a whole number of at least 1 is needed')
-  }
-  return value
-}
-
 const command = new Command('mutations')
   .description('Breaks one rule after another and sees whether the simulator finds it.')
-  .option('--seeds <number>', 'seeds to try for each', wholeNumber, 2000)
+  .option('--seeds <number>', 'seeds to try for each', wholeNumber(1), 2000)
   .option('--judge <text>', 'the simulator with this in its path', '')
   .option('--only <text>', 'mutations with this in their name', '')
   .allowExcessArguments(false)

@@ -7,7 +7,9 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
+import { wholeNumber } from '../../src/cli/commands/arguments.ts'
 import { shrink } from '../../src/sim/shrink.ts'
+import { secondsSince } from '../support/time.ts'
 import { type Plan, SCENARIOS, type Scenario } from './scenarios.ts'
 import { runSeeds } from './seeds.ts'
 
@@ -31,10 +33,12 @@ async function simulate(options: Options): Promise<number> {
   const every = Math.max(100, Math.floor(count / 20))
   const result = await runSeeds(options.scenario, seed, count, {
     progress: (done) => {
-      if (done % every === 0) console.log(`${done} of ${count} seeds, ${seconds(began)} s`)
+      if (done % every === 0) console.log(`${done} of ${count} seeds, ${secondsSince(began)} s`)
     },
   })
-  console.log(`${result.seeds} seeds from ${seed}, ${seconds(began)} s: ${told(result.counts)}`)
+  console.log(
+    `${result.seeds} seeds from ${seed}, ${secondsSince(began)} s: ${told(result.counts)}`,
+  )
   return result.failed === undefined ? 0 : one(planOf(result.failed), options)
 }
 
@@ -80,18 +84,6 @@ function only(plan: Plan, steps: readonly number[]): Plan {
   return { ...plan, steps: plan.steps.filter((_, i) => steps.includes(i)) }
 }
 
-function seconds(began: number): string {
-  return ((performance.now() - began) / 1000).toFixed(1)
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 0) {
-    throw new InvalidArgumentError('a whole number is needed')
-  }
-  return value
-}
-
 const command = new Command('sim')
   .description('Runs the whole broker and its clients in a simulated world, seed after seed.')
   .option(
@@ -103,10 +95,10 @@ const command = new Command('sim')
     },
     'storage',
   )
-  .option('--seed <number>', 'the first seed', wholeNumber, 1)
-  .option('--count <number>', 'how many seeds', wholeNumber, 1)
+  .option('--seed <number>', 'the first seed', wholeNumber(0), 1)
+  .option('--count <number>', 'how many seeds', wholeNumber(0), 1)
   .option('--keep <steps>', 'only these steps of the plan, as 3,17,22', (text) =>
-    text === 'none' ? [] : text.split(',').map(wholeNumber),
+    text === 'none' ? [] : text.split(',').map(wholeNumber(0)),
   )
   .option('--trace', 'tell the story of the run', false)
   .option('--save <file>', 'keep the shortened plan')

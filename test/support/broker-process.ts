@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { pause } from './time.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../src/cli/eastguard.js', import.meta.url))
 
@@ -37,10 +38,6 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
   return port
-}
-
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 /** Starts the process; `ports` keeps a broker where its clients look for it over a restart. */

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { unsettled } from '../../src/cli/commands/settled.ts'
 import type { ClusterInfo } from '../../src/client/api.ts'
 import { EastGuard } from '../../src/index.ts'
-import { type BrokerProcess, freePort, pause, spawnBroker } from './broker-process.ts'
+import { type BrokerProcess, freePort, spawnBroker } from './broker-process.ts'
+import { pause } from './time.ts'
 
 const LOOK_MS = 50
 const FORMED_MS = 60_000
@@ -101,9 +102,7 @@ export class LocalBroker {
       )
       if (alive !== undefined) return
       if (process.child.exitCode !== null) throw new Error(`${this.name} ended:\n${process.log()}`)
-      await new Promise((resolve) => {
-        setTimeout(resolve, 20)
-      })
+      await pause(20)
     }
   }
 

@@ -10,10 +10,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { prng } from '../../src/base/prng.ts'
+import { wholeNumber } from '../../src/cli/commands/arguments.ts'
 import { EastGuard } from '../../src/index.ts'
 import { freePort } from '../support/broker-process.ts'
+import { secondsSince } from '../support/time.ts'
 import { tortureGrow } from './grow/scenario.ts'
 import { tortureMetadata } from './metadata/scenario.ts'
 import { Oracle } from './oracle.ts'
@@ -31,13 +33,6 @@ interface Options {
   readonly scenario: 'records' | 'metadata' | 'grow'
   readonly brief?: true
   readonly shards?: number
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new InvalidArgumentError('a whole number is needed')
-  return value
 }
 
 async function torture(options: Options): Promise<number> {
@@ -83,10 +78,9 @@ async function torture(options: Options): Promise<number> {
     broker.child.kill('SIGKILL')
     await broker.exited
   }
-  const seconds = ((performance.now() - began) / 1000).toFixed(1)
   print(
     `${options.rounds} rounds, seed ${options.seed}: ${kills} kills (${killsInRecovery} before the broker was ready), ` +
-      `${oracle.acknowledgements} acknowledged, ${oracle.verified} read, ${oracle.violations.length} violations, ${seconds} s`,
+      `${oracle.acknowledgements} acknowledged, ${oracle.verified} read, ${oracle.violations.length} violations, ${secondsSince(began)} s`,
   )
   if (oracle.violations.length > 0) {
     for (const violation of oracle.violations.slice(0, 20)) print(`  ${violation}`)
@@ -107,9 +101,9 @@ function print(line: string): void {
 }
 
 const { shards, ...options } = new Command('torture')
-  .option('--rounds <n>', 'how many rounds', wholeNumber, 3)
-  .option('--seed <n>', 'decides every random choice', wholeNumber, 1)
-  .option('--acks <n>', 'acknowledgements in a round, at least', wholeNumber, 2000)
+  .option('--rounds <n>', 'how many rounds', wholeNumber(0), 3)
+  .option('--seed <n>', 'decides every random choice', wholeNumber(0), 1)
+  .option('--acks <n>', 'acknowledgements in a round, at least', wholeNumber(0), 2000)
   .addOption(
     new Option(
       '--scenario <name>',
@@ -118,7 +112,7 @@ const { shards, ...options } = new Command('torture')
       .choices(['records', 'metadata', 'grow'])
       .default('records'),
   )
-  .option('--shards <n>', 'in metadata: a power of two', wholeNumber)
+  .option('--shards <n>', 'in metadata: a power of two', wholeNumber(0))
   .option('--brief', 'in metadata: few shards, and no round takes longer than it must')
   .parse()
   .opts<Options>()

@@ -3,7 +3,8 @@
 
 import type { Prng } from '../../src/base/prng.ts'
 import type { EastGuard, Producer } from '../../src/index.ts'
-import { type BrokerProcess, pause, spawnBroker } from '../support/broker-process.ts'
+import { type BrokerProcess, spawnBroker } from '../support/broker-process.ts'
+import { pause, within } from '../support/time.ts'
 import type { Oracle } from './oracle.ts'
 import { makeValue, readValue } from './records.ts'
 
@@ -89,7 +90,11 @@ export async function round(
   const { oracle, random } = ground
   const before = oracle.acknowledgements
   const target = before + leastAcknowledgements + random.below(leastAcknowledgements / 4)
-  await until(() => oracle.acknowledgements >= target || writers.failure !== undefined, 120_000)
+  await within(
+    120_000,
+    `${target} acknowledgements`,
+    () => oracle.acknowledgements >= target || writers.failure !== undefined,
+  )
   await pause(random.below(50))
   await kill(broker)
   let kills = 1
@@ -129,14 +134,6 @@ function isReady(broker: BrokerProcess): Promise<boolean> {
     (answer) => answer.ok,
     () => false,
   )
-}
-
-async function until(condition: () => boolean, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`nothing happened for ${withinMs} ms`)
-    await pause(5)
-  }
 }
 
 /** Reads each partition from where the last reading ended to its end; returns how many records that were. */

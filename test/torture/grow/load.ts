@@ -4,7 +4,7 @@
 
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { EastGuard } from '../../../src/index.ts'
-import { pause } from '../../support/broker-process.ts'
+import { pause } from '../../support/time.ts'
 
 const DEADLINE_MS = 10_000
 const THINK_MS = 20

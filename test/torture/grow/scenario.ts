@@ -7,6 +7,7 @@
 import type { ClusterInfo } from '../../../src/client/api.ts'
 import { EastGuard } from '../../../src/index.ts'
 import { LocalCluster } from '../../support/local-cluster.ts'
+import { secondsSince } from '../../support/time.ts'
 import { Load } from './load.ts'
 
 const WORKERS = 4
@@ -79,7 +80,7 @@ class Run {
     await cluster.until('both are drained', PATIENCE_MS, (info) =>
       info.brokers.every(({ role, shards }) => role === 'member' || shards === 0),
     )
-    this.print(`drained after ${seconds(began)} s`)
+    this.print(`drained after ${secondsSince(began)} s`)
     for (const { nodeId } of going) await admin.setBrokerRole(nodeId, 'removed')
     await Promise.all(leaving.map((broker) => broker.end('SIGTERM')))
   }
@@ -95,9 +96,9 @@ class Run {
     const took = performance.now() - began
     const shares = membersOf(last).map(({ shards, leads }) => `${shards}/${leads}`)
     this.print(
-      `${what}: even after ${seconds(began)} s, shards held/led ${shares.join(' ')}; ${this.met()}`,
+      `${what}: even after ${secondsSince(began)} s, shards held/led ${shares.join(' ')}; ${this.met()}`,
     )
-    if (took > EVEN_MS) load.violations.push(`${what}: even only after ${seconds(began)} s`)
+    if (took > EVEN_MS) load.violations.push(`${what}: even only after ${secondsSince(began)} s`)
   }
 
   private met(): string {
@@ -142,8 +143,4 @@ function isEven(info: ClusterInfo, members: number): boolean {
 function rotated(seeds: readonly string[], by: number): readonly string[] {
   const at = by % seeds.length
   return [...seeds.slice(at), ...seeds.slice(0, at)]
-}
-
-function seconds(since: number): string {
-  return ((performance.now() - since) / 1000).toFixed(1)
 }

@@ -3,8 +3,8 @@
 
 import type { Prng } from '../../../src/base/prng.ts'
 import { EastGuard, EastGuardError } from '../../../src/index.ts'
-import { pause } from '../../support/broker-process.ts'
 import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
+import { pause } from '../../support/time.ts'
 
 export const KINDS = ['kill', 'stop', 'pause', 'kill-two', 'restart-all'] as const
 export type Kind = (typeof KINDS)[number]

@@ -3,7 +3,7 @@
 // still.
 
 import { EastGuard, EastGuardError } from '../../../src/index.ts'
-import { pause } from '../../support/broker-process.ts'
+import { pause } from '../../support/time.ts'
 
 const CREATE_MS = 6000
 const THINK_MS = 50

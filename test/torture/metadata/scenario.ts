@@ -16,8 +16,8 @@ import { systemRandom } from '../../../src/io/random/system-random.ts'
 import { nodeStreams } from '../../../src/io/tcp/node-streams.ts'
 import { MetadataClient } from '../../../src/sim/cluster/metadata-client.ts'
 import { checkLinearizable } from '../../../src/sim/linear/check.ts'
-import { pause } from '../../support/broker-process.ts'
 import { type LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
+import { pause, secondsSince } from '../../support/time.ts'
 import { Bounds } from './bounds.ts'
 import { KINDS, type Kind, type Scene, strike } from './faults.ts'
 import { Keeper } from './keeper.ts'
@@ -48,7 +48,7 @@ export async function tortureMetadata(options: MetadataTorture): Promise<number>
   const flags = ['--log-level=info', `--metadata-shards=${shards}`]
   const cluster = await LocalCluster.form({ brokers: 3, flags })
   const run = new Run(options, cluster)
-  options.print(`three brokers keep all ${shards} shards after ${seconds(began)} s`)
+  options.print(`three brokers keep all ${shards} shards after ${secondsSince(began)} s`)
   try {
     for (let n = 1; n <= options.rounds && run.violations.length === 0; n++) await run.round(n)
     await run.verifyAll()
@@ -59,7 +59,7 @@ export async function tortureMetadata(options: MetadataTorture): Promise<number>
   const { violations } = run
   const logs = violations.length > 0 ? logsOf(cluster) : []
   const kept = await cluster.close({ keep: violations.length > 0 })
-  options.print(`${run.summary()}, ${violations.length} violations, ${seconds(began)} s`)
+  options.print(`${run.summary()}, ${violations.length} violations, ${secondsSince(began)} s`)
   for (const line of run.bounds.summary()) options.print(line)
   for (const violation of violations.slice(0, 20)) options.print(`  ${violation}`)
   for (const log of logs) options.print(log)
@@ -203,8 +203,4 @@ function logsOf(cluster: LocalCluster): readonly string[] {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
-}
-
-function seconds(since: number): string {
-  return ((performance.now() - since) / 1000).toFixed(1)
 }
