@@ -4,6 +4,8 @@ import { test } from 'node:test'
 import { Output } from '../../src/cli/output.ts'
 import { Clients, runCommand, type Session } from '../../src/cli/shell/run.ts'
 import { runScript } from '../../src/cli/shell/script.ts'
+import { nodeId } from '../../src/model/ids.ts'
+import type { RangeView } from '../../src/model/metadata.ts'
 import { FakeClient } from './fake-client.ts'
 
 interface Ran {
@@ -225,6 +227,48 @@ test('a command that is missing or unknown is named, with those that there are',
   const { code, out } = await rig.run(['help', 'perf'])
   assert.equal(code, 0)
   assert.match(out, /Usage: eg-cli perf/)
+})
+
+test('whoever removes a broker is told what goes with it', async () => {
+  const rig = new Rig()
+  const node = nodeId('ab'.repeat(16))
+  rig.client.brokers = [
+    {
+      nodeId: node,
+      nodeNumber: 7,
+      displayName: 'seven',
+      host: '127.0.0.1',
+      clientPort: 2921,
+      state: 'alive',
+      role: 'member',
+      hostLabel: '',
+      shards: 1,
+      leads: 1,
+      version: '',
+      diskTotalBytes: 0,
+      diskFreeBytes: 0,
+    },
+  ]
+  await rig.run(['create-topic', 't'])
+  const empty = await rig.run(['remove-broker', '7', '--yes'])
+  assert.match(empty.err, /broker 7 is alive and was not drained/)
+  assert.doesNotMatch(empty.err, /records/)
+  const topic = rig.client.topics.get('t')
+  assert.ok(topic !== undefined)
+  const range: RangeView = {
+    range: 0,
+    state: 'active',
+    firstPartition: 0,
+    endPartition: 1,
+    segments: [{ segment: 1, state: 'open', replicas: [node], firstOffsets: [0], openedAtMs: 0 }],
+    parents: [],
+    children: [],
+  }
+  rig.client.topics.set('t', { ...topic, ranges: [range] })
+  const full = await rig.run(['remove-broker', '7', '--yes'])
+  assert.match(full.err, /records of 1 topic are kept by broker 7 alone/)
+  assert.equal((await rig.run(['remove-broker', '7'])).code, 2)
+  assert.deepEqual(rig.client.roles, ['removed', 'removed'])
 })
 
 test('nobody is asked where nobody can be: delete-topic needs --yes', async () => {

@@ -4,6 +4,7 @@
 import { EastGuardError } from '../../src/base/errors.ts'
 import type {
   Admin,
+  BrokerInfo,
   Client,
   Consumer,
   ConsumerBatch,
@@ -28,6 +29,8 @@ export class FakeClient implements Client {
   readonly created: CreateTopicOptions[] = []
   readonly consumed: ConsumerOptions[] = []
   closed = 0
+  brokers: readonly BrokerInfo[] = []
+  readonly roles: string[] = []
   /** The brokers that keep records are away. */
   recordsAway = false
 
@@ -132,7 +135,7 @@ export class FakeClient implements Client {
         clusterId: '00',
         nodeId: '01',
         brokerVersion: '1',
-        brokers: [],
+        brokers: this.brokers,
         topics: this.topics.size,
         ranges: 0,
         segments: 0,
@@ -140,7 +143,9 @@ export class FakeClient implements Client {
         shardsLed: 1,
         bytes: 0,
       }),
-      setBrokerRole: async () => {},
+      setBrokerRole: async (_node, role) => {
+        this.roles.push(role)
+      },
       listOffsets: async (name) => {
         if (this.recordsAway) throw new EastGuardError('NOT_LEADER', `the offsets of ${name}`)
         return [{ partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 }]

@@ -42,14 +42,15 @@ export function addClusterCommands(program: Command, context: () => CommandConte
     .argument('<broker>', 'its number, name or node id, as describe-cluster shows them')
     .option('--yes', 'do not ask')
     .action(async (broker: string, { yes }: { readonly yes?: true }) => {
-      const { confirm, signal } = context()
-      if (yes !== true) {
-        if (confirm === undefined) {
-          throw new UsageError(`remove-broker ${broker}: nobody can be asked here; add --yes`)
-        }
-        if (!(await confirm(`remove broker ${broker} for good?`, signal))) {
-          throw new Error(`broker ${broker} was not removed`)
-        }
+      const { confirm, signal, out } = context()
+      if (yes !== true && confirm === undefined) {
+        throw new UsageError(`remove-broker ${broker}: nobody can be asked here; add --yes`)
+      }
+      for (const loss of await lossesOf(context(), broker)) {
+        out.note(`${out.red('warning:')} ${loss}`)
+      }
+      if (yes !== true && !(await confirm?.(`remove broker ${broker} for good?`, signal))) {
+        throw new Error(`broker ${broker} was not removed`)
       }
       await setRole(context(), broker, 'removed')
     })
@@ -60,6 +61,43 @@ const DONE: Readonly<Record<NodeRole, string>> = {
   draining: 'is draining: describe-cluster shows what it still holds',
   removed:
     'is removed: what it holds goes to others; stop it when describe-cluster shows that it holds nothing',
+}
+
+/** What goes, or may go, with the broker, in sentences. */
+async function lossesOf(context: CommandContext, named: string): Promise<readonly string[]> {
+  const { client, call } = context
+  const { brokers } = await client.admin().describeCluster(call)
+  const { nodeId, nodeNumber, state, role } = brokerNamed(named, brokers)
+  const losses: string[] = []
+  if (state === 'alive' && role === 'member') {
+    losses.push(`broker ${nodeNumber} is alive and was not drained; drain-broker comes first`)
+  }
+  const alone = await keptAlone(context, nodeId)
+  if (alone === undefined) {
+    losses.push('too little of the metadata can be read to say which records only it keeps')
+  } else if (alone > 0) {
+    losses.push(
+      `the records of ${plural(alone, 'topic')} are kept by broker ${nodeNumber} alone, and are lost with it`,
+    )
+  }
+  return losses
+}
+
+/** Topics of which only this broker has some records. Undefined: the metadata cannot be had. */
+async function keptAlone(
+  { client, call }: CommandContext,
+  nodeId: BrokerView['nodeId'],
+): Promise<number | undefined> {
+  try {
+    const topics = await client.admin().describeTopics(undefined, call)
+    const segments = topics.map(({ ranges }) => ranges.flatMap((range) => range.segments))
+    return segments.filter((all) =>
+      all.some(({ replicas }) => replicas.every((replica) => replica === nodeId)),
+    ).length
+  } catch (error) {
+    if (!(error instanceof EastGuardError) || !error.retriable) throw error
+    return undefined
+  }
 }
 
 async function setRole(context: CommandContext, named: string, role: NodeRole): Promise<void> {
