@@ -13,6 +13,7 @@ import { assert } from '../../base/assert.ts'
 import { toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Result } from '../../core/metadata/commands.ts'
+import { isMember } from '../../core/raft/members.ts'
 import type { MembersChange } from '../../core/raft/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 import type { Entry, Refusal } from '../../model/raft.ts'
@@ -110,20 +111,24 @@ export class Shards {
 
   private measure(): void {
     const { metrics } = this.options.ports
-    const count = (counts: (view: ShardView) => boolean) => (): number => {
-      let found = 0
-      for (const view of this.memberships.views()) if (counts(view)) found++
-      return found
-    }
+    const count = (counts: (view: ShardView, copy: ShardCopy) => boolean) => (): number =>
+      this.copies.filter((copy) => {
+        const view = this.memberships.view(copy.shard)
+        return view !== undefined && counts(view, copy)
+      }).length
     metrics.gauge(
       'eastguard_shards_led',
       'Metadata shards that this broker leads',
       count(({ role }) => role === 'leader'),
     )
+    // A member that was removed has no leader any more, and its group may be well.
     metrics.gauge(
       'eastguard_shards_without_leader',
       'Metadata shards of this broker that nobody is known to lead',
-      count(({ leader }) => leader === undefined),
+      count(
+        ({ leader }, { members }) =>
+          leader === undefined && members !== undefined && isMember(members, this.options.nodeId),
+      ),
     )
     metrics.gauge(
       'eastguard_metadata_proposals',

@@ -71,6 +71,23 @@ test('a learner that was removed, which nobody tells it, goes on to know what it
   assert.deepEqual(logOf(learner).state.topics, logOf(leader).state.topics)
 })
 
+async function withoutLeader({ metrics }: Broker): Promise<number> {
+  const found = /^eastguard_shards_without_leader (\d+)$/m.exec(await metrics.render())
+  return Number(found?.[1])
+}
+
+test('who is cut off counts its shards as without a leader; who was removed does not, though it hears none', async () => {
+  const world = await group(4)
+  const [leader, removed, , cutOff] = world.brokers as [Broker, Broker, Broker, Broker]
+  await change(world, leader, 'remove', removed)
+  await world.run(5000)
+  assert.equal(await withoutLeader(removed), 0)
+  world.cutOff(cutOff)
+  await world.run(5000)
+  assert.equal(await withoutLeader(cutOff), 1)
+  assert.equal(await withoutLeader(leader), 0)
+})
+
 test('a shard is handed over to nobody who lags, however often that is asked for: proposals go on', async () => {
   const world = await group(3)
   const [leader, , behind] = world.brokers as [Broker, Broker, Broker]

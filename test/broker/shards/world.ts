@@ -10,6 +10,7 @@ import { type Prng, prng } from '../../../src/base/prng.ts'
 import { openShardedLog, type ShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
+import type { Metrics } from '../../../src/ports/metrics.ts'
 import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { type SimDisk, simDisk } from '../../../src/sim/ports/disk.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
@@ -33,6 +34,7 @@ export interface Broker {
   boot: number
   running: boolean
   log: ShardedLog | undefined
+  metrics: Metrics
 }
 
 export class World {
@@ -57,6 +59,7 @@ export class World {
       boot: 0,
       running: false,
       log: undefined,
+      metrics: simMetrics(),
     }))
   }
 
@@ -113,8 +116,10 @@ export class World {
       const broken = this.truth.promises.broken(id, shard, journal)
       if (broken !== undefined) this.truth.violated(broken)
     }
+    const metrics = simMetrics()
+    broker.metrics = metrics
     broker.log = openShardedLog({
-      ports: { clock, random, log: keptLog(), metrics: simMetrics() },
+      ports: { clock, random, log: keptLog(), metrics },
       journal,
       nodeId: id,
       founder: broker === this.brokers[0],
