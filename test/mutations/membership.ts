@@ -55,16 +55,4 @@ export const MEMBERSHIP_MUTATIONS: readonly Mutation[] = [
     find: 'a.incarnation - b.incarnation || RANK[a.state] - RANK[b.state]',
     replace: 'RANK[a.state] - RANK[b.state] || a.incarnation - b.incarnation',
   },
-  {
-    name: 'remove a voter that the others need',
-    file: 'src/core/placement/shard-step.js',
-    find: 'return living >= Math.floor(left.length / 2) + 1;',
-    replace: 'return true;',
-  },
-  {
-    name: 'wait for ever for a leader that has nothing more to say to a learner',
-    file: 'src/core/raft/raft.js',
-    find: 'return now - this.heardAt < 2 *',
-    replace: 'return true || 2 *',
-  },
 ]

@@ -120,7 +120,7 @@ export class Memberships {
    * leader will ever tell it otherwise.
    */
   hears(shard: number): boolean {
-    return this.isMember(shard) && this.replicas.get(shard)?.raft.hearsLeader(this.now) === true
+    return this.isMember(shard) && this.replicas.get(shard)?.raft.leader !== undefined
   }
 
   /** Undefined: this broker has never been a member. */
@@ -138,10 +138,6 @@ export class Memberships {
     if (raft === undefined) return []
     const { log, commit } = raft
     return log.slice(Math.max(from, log.firstIndex), commit, Number.POSITIVE_INFINITY)
-  }
-
-  *views(): Generator<ShardView> {
-    for (const shard of this.replicas.keys()) yield this.view(shard) as ShardView
   }
 
   tick(): void {

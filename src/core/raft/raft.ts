@@ -113,12 +113,6 @@ export class Raft implements LeadingHost {
     return this.leading?.nextTick ?? this.electionDue
   }
 
-  /** A leader has spoken to it lately, or it leads. A learner that is removed never hears of that, nor of anything else. */
-  hearsLeader(now: number): boolean {
-    if (this.leader === undefined || this.leading !== undefined) return this.leading !== undefined
-    return now - this.heardAt < 2 * this.options.electionTimeoutMs
-  }
-
   // Events.
 
   tick(now: number): void {
