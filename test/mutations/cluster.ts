@@ -97,12 +97,6 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: 'needed = Math.min(needed, shard.first);',
     replace: 'if (shard.last + 20 > this.next) needed = Math.min(needed, shard.first);',
   },
-  {
-    name: 'let a lone voter answer a read before an entry of its own term',
-    file: 'src/core/raft/leading.js',
-    find: 'if (this.termBegun && this.holdsLease()) {',
-    replace: 'if ((this.termBegun || this.alone()) && this.holdsLease()) {',
-  },
 ]
 
 /** What brokers tell one another is not looked at in that simulator; where it is, brokers have no clients. */

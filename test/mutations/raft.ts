@@ -124,6 +124,12 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
     replace: 'if (this.holdsLease()) {',
   },
   {
+    name: 'let a lone voter answer a read before an entry of its own term',
+    file: 'src/core/raft/leading.js',
+    find: 'if (this.termBegun && this.holdsLease()) {',
+    replace: 'if ((this.termBegun || this.alone()) && this.holdsLease()) {',
+  },
+  {
     name: 'vote not when it is asked but when it is a voter',
     file: 'src/core/raft/raft.js',
     find: 'const { from, pre, term, transfer, lastIndex, lastTerm } = message;',

@@ -358,7 +358,8 @@ export class Machine {
     const { state } = this
     for (const { id, index } of this.readyReads) {
       if (index > state.index) continue
-      this.world.truth.answersRead(this.member, id, state, this.reads.get(id) ?? 0)
+      this.world.truth.answersRead(this.member, id, index, this.reads.get(id) ?? 0)
+      this.world.truth.shows(state)
       this.reads.delete(id)
     }
     this.readyReads = this.readyReads.filter(({ index }) => index > state.index)

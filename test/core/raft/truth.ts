@@ -217,12 +217,16 @@ export class Truth {
     this.answeredUpTo = Math.max(this.answeredUpTo, entry.index)
   }
 
-  answersRead(member: NodeId, id: string, state: State, answeredBefore: number): void {
-    if (state.index < answeredBefore) {
-      const what = `with the state after ${state.index}; ${answeredBefore} had been answered`
+  /** Whoever asked from elsewhere has a copy of its own and waits until that is at `index`, no longer. */
+  answersRead(member: NodeId, id: string, index: number, answeredBefore: number): void {
+    if (index < answeredBefore) {
+      const what = `with the state after ${index}; ${answeredBefore} had been answered`
       this.violation(`${name(member)} answers read ${id} ${what} before it was asked`)
     }
     this.reads++
+  }
+
+  shows(state: State): void {
     this.answeredUpTo = Math.max(this.answeredUpTo, state.index)
   }
 
