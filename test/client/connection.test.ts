@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EastGuardError, ErrorCode } from '../../src/base/errors.ts'
+import type { EastGuardError } from '../../src/base/errors.ts'
+import { code } from './support/code.ts'
 import type { Fate } from './support/fake-broker.ts'
 import { ADDRESS, world } from './support/world.ts'
-
-function code(expected: ErrorCode): (error: EastGuardError) => boolean {
-  return (error) => {
-    assert.equal(error.code, expected, error.message)
-    return true
-  }
-}
 
 test('a client that was asked for nothing has no connection, and one connection serves everything', async () => {
   const w = await world()

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { xxh32 } from '../../src/base/checksum.ts'
-import { EastGuardError, type ErrorCode } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
 import type { Consumer, ConsumerOptions, ConsumerRecord } from '../../src/client/api.ts'
+import { code } from './support/code.ts'
 import type { FakePartition } from './support/fake-log.ts'
 import { ADDRESS, type World, world } from './support/world.ts'
 
@@ -48,10 +48,6 @@ async function read(w: World, records: AsyncIterable<ConsumerRecord>): Promise<s
 
 function textOf(record: ConsumerRecord): string {
   return Buffer.from(record.value ?? []).toString()
-}
-
-function code(expected: ErrorCode): (error: EastGuardError) => boolean {
-  return (error) => error instanceof EastGuardError && error.code === expected
 }
 
 test('a whole topic is read to the end as it was when the consumer began', async () => {
