@@ -5,13 +5,14 @@
 import { type ClusterId, clusterId } from '../../model/ids.ts'
 import type { ServerSettings } from '../../server/types.ts'
 import { Machine, type Watcher } from '../machine.ts'
+import { plannedClock } from '../ports/own-clock.ts'
 import { brokerSettings } from '../storage/machine.ts'
 import type { World } from '../world.ts'
 import type { ClusterPlan } from './plan.ts'
 import { brokerHost } from './step.ts'
 
 export const CLIENT_PORT = 2921
-const CLUSTER_PORT = 2922
+export const CLUSTER_PORT = 2922
 /** Fewer heartbeats than by default, since most of what brokers say to one another is those. */
 const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 300, timeoutMs: 8000 }
 
@@ -24,11 +25,11 @@ export class Machines {
   private founded: ClusterId | undefined
 
   constructor(world: World, plan: ClusterPlan, watcher: Watcher) {
-    this.all = plan.brokers.map(({ clockRate, clockStartMs }, i) => {
+    this.all = plan.brokers.map((broker, i) => {
       const options = {
         host: brokerHost(i),
         settings: () => this.settingsOf(plan, i),
-        clock: { rate: clockRate, startMs: clockStartMs, wallShiftMs: 0 },
+        clock: plannedClock(broker),
         // A broker that is paused, or hears nothing of the others, may take as long as that lasts.
         startMsMax: Number.POSITIVE_INFINITY,
       }

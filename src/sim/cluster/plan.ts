@@ -10,6 +10,7 @@
 //   liveness   trouble ends after two thirds, or becomes one cut between two brokers that lasts for ever; then all must work
 
 import { type Prng, prng } from '../../base/prng.ts'
+import { CLOCK_RATES, type ClockPlan } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
 import type { Hosts, TimedStep } from './step.ts'
 import { type Trouble, trouble } from './trouble.ts'
@@ -17,7 +18,7 @@ import { type Trouble, trouble } from './trouble.ts'
 export interface ClusterPlan {
   readonly seed: number
   readonly mode: 'safety' | 'liveness'
-  readonly brokers: readonly BrokerPlan[]
+  readonly brokers: readonly ClockPlan[]
   readonly settings: StoragePlan['settings']
   /** Hosts of the clients that change and look at metadata, and of those that write and read records. */
   readonly metadataClients: readonly string[]
@@ -29,11 +30,6 @@ export interface ClusterPlan {
   readonly lastingCut?: readonly [number, number]
 }
 
-interface BrokerPlan {
-  readonly clockRate: number
-  readonly clockStartMs: number
-}
-
 /** Clients are at work for so long. */
 export const RUN_MS = 60_000
 export const CALM_AT_MS = 40_000
@@ -41,8 +37,6 @@ const BROKERS_MAX = 5
 const ENTRIES_KEPT_FEW = 5
 const METADATA_CLIENTS = 6
 const RECORD_CLIENTS = 2
-/** Clocks run apart by less than 5 %. */
-const RATES = [0.976, 1.024] as const
 
 const TROUBLES: readonly Trouble[] = [
   'partition',
@@ -82,7 +76,7 @@ export function clusterPlan(seed: number): ClusterPlan {
   return {
     seed,
     mode,
-    brokers: Array.from({ length: count }, () => brokerPlan(chance)),
+    brokers: Array.from({ length: count }, () => clockPlan(chance)),
     settings: storagePlan(chance.u32()).settings,
     metadataClients,
     recordClients,
@@ -92,8 +86,8 @@ export function clusterPlan(seed: number): ClusterPlan {
   }
 }
 
-function brokerPlan(chance: Prng): BrokerPlan {
-  const [slow, fast] = RATES
+function clockPlan(chance: Prng): ClockPlan {
+  const [slow, fast] = CLOCK_RATES
   const rates = [1, slow, fast, slow + chance.float() * (fast - slow)]
   return {
     clockRate: rates[chance.below(rates.length)] ?? 1,

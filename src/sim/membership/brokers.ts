@@ -4,13 +4,14 @@
 import { EastGuardError } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { ServerSettings } from '../../server/types.ts'
+import { CLUSTER_PORT } from '../cluster/machines.ts'
 import { brokerHost } from '../cluster/step.ts'
 import { Machine, type Watcher } from '../machine.ts'
+import { plannedClock } from '../ports/own-clock.ts'
 import { brokerSettings } from '../storage/machine.ts'
 import type { World } from '../world.ts'
 import type { MembershipPlan } from './plan.ts'
 
-const CLUSTER_PORT = 2922
 const COPIES = 3
 const VNODES = 64
 const STABLE_MS = 1000
@@ -50,11 +51,11 @@ export class Brokers {
     this.plan = plan
     this.watcher = watcher
     this.standings = plan.brokers.map(() => 'spare')
-    this.all = plan.brokers.map(({ clockRate, clockStartMs }, broker) => {
+    this.all = plan.brokers.map((planned, broker) => {
       const options = {
         host: brokerHost(broker),
         settings: () => this.settingsOf(broker),
-        clock: { rate: clockRate, startMs: clockStartMs, wallShiftMs: 0 },
+        clock: plannedClock(planned),
         // It may wait for seeds, or for those who keep its metadata.
         startMsMax: Number.POSITIVE_INFINITY,
         mayStart: () => this.mayStart(broker),

@@ -8,6 +8,7 @@
 import { type Prng, prng } from '../../base/prng.ts'
 import type { Hosts, Step } from '../cluster/step.ts'
 import { type Trouble, trouble } from '../cluster/trouble.ts'
+import { CLOCK_RATES, type ClockPlan } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
 import type { ComingStep, MembershipStep, TimedStep } from './step.ts'
 
@@ -29,9 +30,7 @@ export interface MembershipPlan {
   readonly ending: 'black hole' | 'restart'
 }
 
-interface MemberPlan {
-  readonly clockRate: number
-  readonly clockStartMs: number
+interface MemberPlan extends ClockPlan {
   /** By number; itself may be among them. */
   readonly seeds: readonly number[]
   /** Of those that are there from the beginning: so long after the run has begun. Undefined: it joins by a step. */
@@ -45,7 +44,6 @@ const MANY = 20
 const FEW_MAX = 7
 /** Of so many seeds one has many brokers. */
 const MANY_EVERY = 50
-const RATES = [0.976, 1.024] as const
 
 const TROUBLES: readonly Trouble[] = [
   'partition',
@@ -106,7 +104,7 @@ export function membershipPlan(seed: number): MembershipPlan {
 }
 
 function memberPlan(chance: Prng, broker: number, first: number): MemberPlan {
-  const [slow, fast] = RATES
+  const [slow, fast] = CLOCK_RATES
   return {
     clockRate: chance.below(2) === 0 ? 1 : slow + chance.float() * (fast - slow),
     clockStartMs: chance.below(1_000_000_000),

@@ -18,6 +18,19 @@ export function trueClock(): MachineClock {
   return { rate: 1, startMs: 0, wallShiftMs: 0 }
 }
 
+/** Clocks of two machines run apart by less than 5 %. */
+export const CLOCK_RATES = [0.976, 1.024] as const
+
+/** Of a machine, as a plan says it. */
+export interface ClockPlan {
+  readonly clockRate: number
+  readonly clockStartMs: number
+}
+
+export function plannedClock({ clockRate, clockStartMs }: ClockPlan): MachineClock {
+  return { rate: clockRate, startMs: clockStartMs, wallShiftMs: 0 }
+}
+
 /** With a rate, the sums of times are rounded; a timer must not see that it came too early. */
 const ROUNDING_MS = 1e-6
 
