@@ -59,8 +59,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'feed entries that have not committed',
     file: 'src/broker/shards/memberships.js',
-    find: 'replica.raft.appliedIndex, fromIndex',
-    replace: 'replica.raft.log.lastIndex, fromIndex',
+    find: 'replica.raft.appliedIndex, request',
+    replace: 'replica.raft.log.lastIndex, request',
     also: {
       file: 'src/broker/shards/memberships.js',
       find: 'advanced(replica, raft.appliedIndex, this.now)',

@@ -1,6 +1,7 @@
 // How a broker that is no member of a shard keeps its copy: it asks the shard's leader, or any other who may be a member, to
 // be told of applied entries from where it is, and asks again every so often, for it may have been forgotten, or something
-// lost. What it is told is committed, so it may be behind, and is never wrong.
+// lost. What it is told is committed, so it may be behind, and is never wrong. A snapshot comes in parts of one source, each of
+// which it asks for.
 
 import { concatBytes } from '../../base/bytes.ts'
 import type { NodeId } from '../../model/ids.ts'
@@ -52,12 +53,18 @@ export class FeedFollower {
     const silent = now - feed.heardAtMs > LOST_MS
     const leader = host.leaderOf(copy.shard)?.node
     const source = silent || leader === undefined ? (feed.source ?? host.anyone()) : leader
-    feed.source = silent && source === feed.source ? host.anyone() : source
+    const before = feed.source
+    feed.source = silent && source === before ? host.anyone() : source
     feed.askDueMs = now + (feed.source === undefined || silent ? RETRY_MS : ASK_MS)
-    feed.incoming = undefined
-    if (feed.source === undefined) return
-    const fromIndex = copy.appliedIndex + 1
-    host.send(feed.source, { kind: 'feed-request', shard: copy.shard, fromIndex })
+    // Another's may be of other bytes.
+    if (feed.source !== before) feed.incoming = undefined
+    this.request(copy, feed)
+  }
+
+  private request({ shard, appliedIndex }: ShardCopy, { source, incoming }: Following): void {
+    if (source === undefined) return
+    const held = incoming && { index: incoming.index, bytes: incoming.bytes }
+    this.host.send(source, { kind: 'feed-request', shard, fromIndex: appliedIndex + 1, held })
   }
 
   /** This broker has become a member: Raft keeps the copy from here on. */
@@ -77,20 +84,23 @@ export class FeedFollower {
     const first = entries[0]?.index ?? 0
     if (first > copy.appliedIndex + 1) this.ask(copy, feed, this.host.clock.monotonic())
     else copy.apply(entries)
+    if ((feed.incoming?.index ?? 0) <= copy.appliedIndex) feed.incoming = undefined
   }
 
   toldSnapshot(from: NodeId, copy: ShardCopy, part: FeedSnapshot): void {
     const feed = this.heard(from, copy.shard)
-    if (feed === undefined) return
+    if (feed === undefined || from !== feed.source) return
     const { index, term, members, totalBytes, offset, bytes } = part
     if (offset === 0) feed.incoming = { index, parts: [], bytes: 0 }
     const { incoming } = feed
     if (incoming?.index !== index || incoming.bytes !== offset) return
     incoming.parts.push(bytes)
     incoming.bytes += bytes.length
-    // Asking again would begin it anew, so that over a slow link it would never be whole.
-    feed.askDueMs = this.host.clock.monotonic() + ASK_MS
-    if (incoming.bytes < totalBytes) return
+    if (incoming.bytes < totalBytes) {
+      feed.askDueMs = this.host.clock.monotonic() + ASK_MS
+      this.request(copy, feed)
+      return
+    }
     feed.incoming = undefined
     copy.install({ index, term, members, data: concatBytes(incoming.parts) })
   }

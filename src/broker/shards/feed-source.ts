@@ -1,9 +1,9 @@
 // What a member of a shard tells brokers that are not: the entries it has applied, as they come, from where each asks for. A
 // broker asks again every so often and says how far it is; who has not asked for a while is forgotten. What is compacted
-// here is given as the snapshot that took its place.
+// here is given as the snapshot that took its place: a part at each request, since a link takes only so much at once.
 
 import type { NodeId } from '../../model/ids.ts'
-import type { PeerMessage } from '../../wire/peer/types.ts'
+import type { FeedRequest, PeerMessage } from '../../wire/peer/types.ts'
 import type { Replica } from './replica.ts'
 
 const MESSAGE_BYTES = 256 * 1024
@@ -24,17 +24,18 @@ export class FeedSource {
   }
 
   /** `applied`: how far this broker's copy is. */
-  asked(node: NodeId, replica: Replica, applied: number, from: number, now: number): void {
+  asked(node: NodeId, replica: Replica, applied: number, request: FeedRequest, now: number): void {
     const { shard } = replica
     let all = this.followers.get(shard)
     if (all === undefined) {
       all = new Map()
       this.followers.set(shard, all)
     }
-    const follower: Follower = { next: from, askedAtMs: now }
+    const follower: Follower = { next: request.fromIndex, askedAtMs: now }
     all.set(node, follower)
+    const told = this.feedSnapshot(node, follower, replica, request)
     // Even one that lacks nothing hears that it is heard.
-    if (!this.feed(node, follower, replica, applied)) {
+    if (!this.feed(node, follower, replica, applied) && !told) {
       this.send(node, { kind: 'feed', shard, entries: [] })
     }
   }
@@ -49,11 +50,10 @@ export class FeedSource {
     }
   }
 
-  /** Whether there was something. */
+  /** Whether there was something. One that needs a snapshot asks for its parts. */
   private feed(node: NodeId, follower: Follower, replica: Replica, applied: number): boolean {
     const { shard, raft } = replica
     const { log } = raft
-    if (follower.next < log.firstIndex) this.feedSnapshot(node, follower, replica)
     const before = follower.next
     while (follower.next >= log.firstIndex && follower.next <= applied) {
       const entries = log.slice(follower.next, applied, MESSAGE_BYTES)
@@ -64,23 +64,22 @@ export class FeedSource {
     return follower.next > before
   }
 
-  private feedSnapshot(node: NodeId, follower: Follower, { shard, raft }: Replica): void {
-    const { snapshot } = raft.log
-    if (snapshot === undefined) return
+  /** Whether there was something: a part of a snapshot. */
+  private feedSnapshot(
+    node: NodeId,
+    follower: Follower,
+    { shard, raft }: Replica,
+    { held }: FeedRequest,
+  ): boolean {
+    const { snapshot, firstIndex } = raft.log
+    if (snapshot === undefined || follower.next >= firstIndex) return false
     const { index, term, members, data } = snapshot
-    for (let offset = 0; offset === 0 || offset < data.length; offset += MESSAGE_BYTES) {
-      const bytes = data.subarray(offset, offset + MESSAGE_BYTES)
-      this.send(node, {
-        kind: 'feed-snapshot',
-        shard,
-        index,
-        term,
-        members,
-        totalBytes: data.length,
-        offset,
-        bytes,
-      })
-    }
-    follower.next = index + 1
+    const totalBytes = data.length
+    const offset = held?.index === index && held.bytes < totalBytes ? held.bytes : 0
+    const bytes = data.subarray(offset, offset + MESSAGE_BYTES)
+    const part = { index, term, members, totalBytes, offset, bytes }
+    this.send(node, { kind: 'feed-snapshot', shard, ...part })
+    if (offset + bytes.length === totalBytes) follower.next = index + 1
+    return true
   }
 }

@@ -8,7 +8,7 @@ import { isMember, isVoter } from '../../core/raft/members.ts'
 import type { Effects, MembersChange, RaftOptions } from '../../core/raft/types.ts'
 import { type NodeId, nodeId } from '../../model/ids.ts'
 import type { Entry, Members, Message, Refusal } from '../../model/raft.ts'
-import type { Propose } from '../../wire/peer/types.ts'
+import type { FeedRequest, Propose } from '../../wire/peer/types.ts'
 import { Accepted } from './accepted.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { ShardCopy } from './copy.ts'
@@ -217,11 +217,12 @@ export class Memberships {
   }
 
   /** False: this broker is no member, or knows nothing new and hears of nothing: it may have been removed. */
-  feed(to: NodeId, shard: number, fromIndex: number): boolean {
+  feed(to: NodeId, request: FeedRequest): boolean {
+    const { shard, fromIndex } = request
     const replica = this.replicas.get(shard)
     if (replica === undefined || !this.isMember(shard)) return false
     if (!this.hears(shard) && replica.raft.appliedIndex < fromIndex) return false
-    this.feedSource.asked(to, replica, replica.raft.appliedIndex, fromIndex, this.now)
+    this.feedSource.asked(to, replica, replica.raft.appliedIndex, request, this.now)
     return true
   }
 

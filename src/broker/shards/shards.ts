@@ -280,7 +280,7 @@ export class Shards {
         this.leaders.note(shard, message.leader)
         return this.reads.answered(message.id, message.index)
       case 'feed-request':
-        if (this.memberships.feed(from, shard, message.fromIndex)) return undefined
+        if (this.memberships.feed(from, message)) return undefined
         return turns.send(from, { kind: 'feed-end', shard, leader: this.leaderOf(shard) })
       case 'feed':
         return this.guarded(() => this.feedFollower.told(from, this.copyOf(shard), message))

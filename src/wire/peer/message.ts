@@ -6,7 +6,7 @@
 //   2 propose-answer   number term │ number number │ optional choice refusal │ optional leader
 //   3 read             number id
 //   4 read-answer      number id │ optional number index │ optional leader
-//   5 feed-request     number from index
+//   5 feed-request     number from index │ optional held: number index │ number bytes
 //   6 feed             entries
 //   7 feed-snapshot    number index │ number term │ members │ part
 //   8 feed-end         optional leader
@@ -32,7 +32,7 @@ import {
   writePart,
 } from './fields.ts'
 import { readRaft, writeRaft } from './raft.ts'
-import type { PeerMessage } from './types.ts'
+import type { FeedRequest, PeerMessage } from './types.ts'
 
 const KINDS = [
   'raft',
@@ -76,6 +76,7 @@ export function writeMessage(w: ByteWriter, message: PeerMessage): void {
       return
     case 'feed-request':
       writeNumber(w, message.fromIndex)
+      writeOptional(w, message.held, writeHeld)
       return
     case 'feed':
       writeEntries(w, message.entries)
@@ -124,7 +125,7 @@ export function readMessage(r: ByteReader, from: NodeId, to: NodeId): PeerMessag
       return { kind, shard, id, index: readOptional(r, readNumber), leader: readLeader(r) }
     }
     case 'feed-request':
-      return { kind, shard, fromIndex: readNumber(r) }
+      return { kind, shard, fromIndex: readNumber(r), held: readOptional(r, readHeld) }
     case 'feed':
       return { kind, shard, entries: readEntries(r) }
     case 'feed-snapshot': {
@@ -135,6 +136,15 @@ export function readMessage(r: ByteReader, from: NodeId, to: NodeId): PeerMessag
     case 'feed-end':
       return { kind, shard, leader: readLeader(r) }
   }
+}
+
+type Held = NonNullable<FeedRequest['held']>
+function writeHeld(w: ByteWriter, { index, bytes }: Held): void {
+  writeNumber(w, index)
+  writeNumber(w, bytes)
+}
+function readHeld(r: ByteReader): Held {
+  return { index: readNumber(r), bytes: readNumber(r) }
 }
 
 function writeRefusal(w: ByteWriter, refusal: Refusal): void {

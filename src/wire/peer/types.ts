@@ -55,10 +55,12 @@ interface ReadAnswer extends OfShard {
 }
 
 /** Good for some seconds: who wants to hear more asks again. */
-interface FeedRequest extends OfShard {
+export interface FeedRequest extends OfShard {
   readonly kind: 'feed-request'
   /** The first entry that is wanted. */
   readonly fromIndex: number
+  /** Of the snapshot that is being sent instead: so much has come. */
+  readonly held: { readonly index: number; readonly bytes: number } | undefined
 }
 
 /** Applied entries, without a hole. */
@@ -67,7 +69,7 @@ export interface Feed extends OfShard {
   readonly entries: readonly Entry[]
 }
 
-/** Instead of entries that are there no more. */
+/** Instead of entries that are there no more: a part, after which the next is asked for. */
 export interface FeedSnapshot extends OfShard {
   readonly kind: 'feed-snapshot'
   readonly index: number

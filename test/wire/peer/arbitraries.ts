@@ -150,6 +150,7 @@ const PEER: {
     kind: fc.constant('feed-request'),
     shard,
     fromIndex: whole,
+    held: fc.option(fc.record({ index: whole, bytes: whole }), { nil: undefined }),
   }),
   feed: fc.record({
     kind: fc.constant('feed'),
