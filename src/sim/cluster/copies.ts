@@ -1,4 +1,4 @@
-// What must be true of the brokers' copies of the metadata, looked at from outside while they work. Clients see a copy only
+// What must be true of the brokers' copies of the metadata [I13], looked at from outside while they work. Clients see a copy only
 // where they ask; here each is held against every other.
 //
 //   same place in a shard's log      the same state, to the byte, on every broker and for ever

@@ -1,7 +1,7 @@
 // One run of one plan: whole brokers on machines of their own, and clients by the SDK, on one network.
 //
 //   brokers start ─> clients at work, the plan's steps each at its time ──────────────────────> 60 s ─> all is judged
-//                      liveness: at 40 s trouble ends, and within a bound everything must work again
+//                      liveness: at 40 s trouble ends, and within a bound everything must work again [I14]
 //
 // Judged are: histories of metadata operations, which must be linearizable (../linear); records, by ../judge.ts; brokers' copies
 // of the metadata, by copies.ts; and in the mode of liveness that every broker does what it is asked for. A run is the same to

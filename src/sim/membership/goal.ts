@@ -1,4 +1,4 @@
-// How it should be in the end: every broker that is there is seen by all, every shard is kept by those whom the ring gives
+// How it should be in the end [I14]: every broker that is there is seen by all, every shard is kept by those whom the ring gives
 // it, and led by the first of them, and who was drained or removed holds nothing. The ring itself (model/ring.ts) is taken from
 // the brokers; that it is even is judged here.
 
