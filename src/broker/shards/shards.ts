@@ -21,6 +21,7 @@ import type { Timer } from '../../ports/clock.ts'
 import type { PeerMessage, Propose, ProposeAnswer, ShardLeader } from '../../wire/peer/types.ts'
 import { ShardCopy } from './copy.ts'
 import { FeedFollower } from './feed-follower.ts'
+import { Leaderless } from './leaderless.ts'
 import { LeaderBook } from './leaders.ts'
 import { Memberships } from './memberships.ts'
 import { type Offer, Proposals, proposalId } from './proposals.ts'
@@ -44,6 +45,7 @@ export class Shards {
   private readonly feedFollower: FeedFollower
   /** Of this start. */
   private readonly proposer: string
+  private readonly leaderless: Leaderless
   private ticker: Timer | undefined
   private asked = 0
   private changes = 0
@@ -103,14 +105,14 @@ export class Shards {
       (_, shard) => new ShardCopy(shard, watcher),
     )
     this.memberships.restore()
-    this.measure()
+    this.leaderless = this.measure()
     // A lone member leads at once.
     this.memberships.tick()
     this.tick()
   }
 
-  private measure(): void {
-    const { metrics } = this.options.ports
+  private measure(): Leaderless {
+    const { metrics, log } = this.options.ports
     const count = (counts: (view: ShardView, copy: ShardCopy) => boolean) => (): number =>
       this.copies.filter((copy) => {
         const view = this.memberships.view(copy.shard)
@@ -122,19 +124,21 @@ export class Shards {
       count(({ role }) => role === 'leader'),
     )
     // A member that was removed has no leader any more, and its group may be well.
+    const withoutLeader = count(
+      ({ leader }, { members }) =>
+        leader === undefined && members !== undefined && isMember(members, this.options.nodeId),
+    )
     metrics.gauge(
       'eastguard_shards_without_leader',
       'Metadata shards of this broker that nobody is known to lead',
-      count(
-        ({ leader }, { members }) =>
-          leader === undefined && members !== undefined && isMember(members, this.options.nodeId),
-      ),
+      withoutLeader,
     )
     metrics.gauge(
       'eastguard_metadata_proposals',
       'Metadata changes under way',
       () => this.proposals.size,
     )
+    return new Leaderless(log, withoutLeader)
   }
 
   // For the rest of the broker.
@@ -311,6 +315,7 @@ export class Shards {
       }
       this.proposals.tick()
       this.reads.tick()
+      this.leaderless.tick(ports.clock.monotonic())
     })
   }
 

@@ -76,16 +76,24 @@ async function withoutLeader({ metrics }: Broker): Promise<number> {
   return Number(found?.[1])
 }
 
-test('who is cut off counts its shards as without a leader; who was removed does not, though it hears none', async () => {
+test('who is cut off counts its shards as without a leader, and says so once; who was removed does not, though it hears none', async () => {
   const world = await group(4)
   const [leader, removed, , cutOff] = world.brokers as [Broker, Broker, Broker, Broker]
   await change(world, leader, 'remove', removed)
   await world.run(5000)
   assert.equal(await withoutLeader(removed), 0)
   world.cutOff(cutOff)
-  await world.run(5000)
+  await world.run(10_000)
   assert.equal(await withoutLeader(cutOff), 1)
   assert.equal(await withoutLeader(leader), 0)
+  world.heal()
+  await world.run(5000)
+  const said = cutOff.logged.lines.filter((line) => line.includes('leader'))
+  assert.deepEqual(said, [
+    'shards of the metadata have no leader: too few of the brokers that keep them answer',
+    'every shard of the metadata that this broker keeps has a leader again',
+  ])
+  assert.ok(!removed.logged.lines.some((line) => line.includes('leader')))
 })
 
 test('a shard is handed over to nobody who lags, however often that is asked for: proposals go on', async () => {

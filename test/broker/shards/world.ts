@@ -35,6 +35,8 @@ export interface Broker {
   running: boolean
   log: ShardedLog | undefined
   metrics: Metrics
+  /** Lines of the log, of every start. */
+  readonly logged: ReturnType<typeof keptLog>
 }
 
 export class World {
@@ -60,6 +62,7 @@ export class World {
       running: false,
       log: undefined,
       metrics: simMetrics(),
+      logged: keptLog(),
     }))
   }
 
@@ -119,7 +122,7 @@ export class World {
     const metrics = simMetrics()
     broker.metrics = metrics
     broker.log = openShardedLog({
-      ports: { clock, random, log: keptLog(), metrics },
+      ports: { clock, random, log: broker.logged, metrics },
       journal,
       nodeId: id,
       founder: broker === this.brokers[0],
