@@ -7,6 +7,7 @@ import type { Command, CommandKind, ResultOf } from '../../core/metadata/command
 import type { MetadataView, Topic } from '../../core/metadata/types.ts'
 import type { TopicId } from '../../model/ids.ts'
 import { CLUSTER_SHARD, shardOfName, shardOfTopic } from '../../model/shards.ts'
+import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import type { ShardCopy } from '../shards/copy.ts'
 import { Shards } from '../shards/shards.ts'
@@ -27,12 +28,14 @@ export class ShardedLog implements MetadataLog {
   readonly shards: Shards
   readonly state: MetadataView
   private readonly journal: Journal
+  private readonly log: Log
   private readonly topics = new Map<TopicId, Topic>()
   private readonly topicsByName = new Map<string, Topic>()
   private readonly listeners = new Set<MetadataListener>()
 
   constructor(options: ShardedLogOptions) {
     this.journal = options.journal
+    this.log = options.ports.log
     const { topics, topicsByName } = this
     const shards = new Shards(
       { ...options, isGrowing: (bytes) => GROWING.has(decodeCommand(bytes).kind) },
@@ -82,7 +85,7 @@ export class ShardedLog implements MetadataLog {
 
   /** Resolves when this broker knows all that had been answered before, of every shard. */
   async allFresh(): Promise<void> {
-    for (;;) {
+    for (let round = 0; ; round++) {
       const asked = Array.from({ length: this.shards.count }, (_, shard) =>
         this.shards.fresh(shard),
       )
@@ -92,6 +95,7 @@ export class ShardedLog implements MetadataLog {
       const { reason } = failed
       if (!(reason instanceof EastGuardError) || reason.code !== 'METADATA_UNAVAILABLE')
         throw reason
+      if (round === 0) this.log.warn(`the broker waits for its metadata: ${reason.message}`)
     }
   }
 

@@ -71,6 +71,25 @@ test('a learner that was removed, which nobody tells it, goes on to know what it
   assert.deepEqual(logOf(learner).state.topics, logOf(leader).state.topics)
 })
 
+test('who waits for brokers that are away to know all says so once, and goes on when they are there', async () => {
+  const world = new World(1, 2)
+  const [founder, late] = world.brokers as [Broker, Broker]
+  world.start(late)
+  await world.run(100)
+  let fresh = false
+  void logOf(late)
+    .allFresh()
+    .then(() => {
+      fresh = true
+    })
+  await world.run(5000)
+  assert.equal(fresh, false)
+  const said = late.logged.lines.filter((line) => line.includes('waits for its metadata'))
+  assert.equal(said.length, 1)
+  world.start(founder)
+  assert.ok(await world.runUntil(() => fresh, 3000))
+})
+
 async function withoutLeader({ metrics }: Broker): Promise<number> {
   const found = /^eastguard_shards_without_leader (\d+)$/m.exec(await metrics.render())
   return Number(found?.[1])
