@@ -1,12 +1,14 @@
-// Addresses as people write them.
+// Where something is to be reached, and how people write it.
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
 
 const ADDRESS = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/
 
 /** `host`, `host:port` or `[ipv6]:port`; undefined for anything else. */
-export function parseAddress(
-  text: string,
-  defaultPort: number,
-): { readonly host: string; readonly port: number } | undefined {
+export function parseAddress(text: string, defaultPort: number): Address | undefined {
   const match = ADDRESS.exec(text)
   const host = match?.[1] ?? match?.[2]
   const port = match?.[3] === undefined ? defaultPort : Number(match[3])

@@ -4,6 +4,7 @@
 //   packets   ping, ping-request, ack, nack, gossip, refused: UDP, at most PACKET_BYTES_MAX, any of them may be lost
 //   syncs     all that one knows for all that the other knows: over a stream, on joining and now and then
 
+import type { Address } from '../base/address.ts'
 import type { ClusterId, NodeId } from './ids.ts'
 
 /** The whole payload of one datagram: no network on the way has to cut it up. */
@@ -23,17 +24,12 @@ export const SHARDS_MAX = 4096
 /** Members that one broker keeps in mind, the dead ones with them. */
 export const MEMBERS_MAX = 2000
 
-export interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
-
 /** What a broker says of itself. */
 export interface Profile {
   readonly name: string
   /** UDP for packets and TCP for syncs, on one port. */
-  readonly cluster: Endpoint
-  readonly client: Endpoint
+  readonly cluster: Address
+  readonly client: Address
   /** Brokers of one host, or one rack, fail together. */
   readonly hostLabel: string
   readonly rackLabel: string
@@ -94,7 +90,7 @@ interface PingRequest {
   readonly kind: 'ping-request'
   readonly sequence: number
   readonly target: NodeId
-  readonly address: Endpoint
+  readonly address: Address
 }
 
 interface Ack {

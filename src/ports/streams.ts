@@ -1,9 +1,8 @@
 // Ordered byte streams between processes (TCP). Callbacks, not promises, because this is the hot path.
 
-export interface Address {
-  readonly host: string
-  readonly port: number
-}
+import type { Address } from '../base/address.ts'
+
+export type { Address }
 
 export interface Connection {
   readonly remote: Address

@@ -24,7 +24,7 @@ import {
   type View,
 } from '../../core/swim/types.ts'
 import { clusterId, type NodeId } from '../../model/ids.ts'
-import type { ClusterIdentity, Endpoint, Profile, ShardHint } from '../../model/swim.ts'
+import type { ClusterIdentity, Profile, ShardHint } from '../../model/swim.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Address, Streams } from '../../ports/streams.ts'
 import { HINT_BYTES, updateBytes } from '../../wire/swim/fields.ts'
@@ -151,7 +151,7 @@ export class Members {
    * cluster, or goes on in its own and waits to be found. Waits for seeds as long as it takes. Rejects with what `onCluster`
    * rejects with, with DATA_DIR_MISMATCH when others know a later life of this node, and with BROKER_STOPPED.
    */
-  join(seeds: readonly Endpoint[]): Promise<ClusterIdentity> {
+  join(seeds: readonly Address[]): Promise<ClusterIdentity> {
     assert(
       this.port !== undefined && this.joining === undefined,
       'a member listens, and joins once',

@@ -1,16 +1,11 @@
 // What happens in the membership, in sentences: one line for each thing that whoever runs the cluster may want to know.
 // Suspicions come and go, and are counted instead.
 
+import type { Address } from '../../base/address.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { SwimEvent } from '../../core/swim/types.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type {
-  ClusterIdentity,
-  Endpoint,
-  Member,
-  MemberState,
-  SyncAnswer,
-} from '../../model/swim.ts'
+import type { ClusterIdentity, Member, MemberState, SyncAnswer } from '../../model/swim.ts'
 import type { Log } from '../../ports/log.ts'
 
 type MemberEvent = Extract<SwimEvent, { readonly kind: 'member' }>
@@ -76,14 +71,14 @@ export class SeedNews {
     this.log = log
   }
 
-  silent({ host, port }: Endpoint, why: string): void {
+  silent({ host, port }: Address, why: string): void {
     const seed = `${host}:${port}`
     if (this.told.has(seed)) return
     this.told.add(seed)
     this.log.warn('a seed does not answer: all seeds are asked until one does', { seed, why })
   }
 
-  answered(to: Endpoint, answer: SyncAnswer): void {
+  answered(to: Address, answer: SyncAnswer): void {
     if (answer.kind === 'sync-refused' && answer.reason === 'no-member') {
       this.silent(to, 'it belongs to no cluster itself, or is leaving its cluster')
     }
@@ -107,7 +102,7 @@ export function refusedAsOld(node: NodeId, own: number, remembered: number): Eas
 export function foundedByMistake(
   own: ClusterIdentity,
   older: ClusterIdentity,
-  from: Endpoint | undefined,
+  from: Address | undefined,
 ): EastGuardError {
   const where = from === undefined ? '' : `, at ${from.host}:${from.port}`
   return new EastGuardError(

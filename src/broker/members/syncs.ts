@@ -1,8 +1,9 @@
 // The syncs that this broker asks for. core/swim wants few at a time and gives each up after the same time as `ask` does, so
 // that one which goes to nowhere holds up no other.
 
+import type { Address } from '../../base/address.ts'
 import { Truncated } from '../../base/cursor.ts'
-import type { Endpoint, SyncAnswer, SyncRequest } from '../../model/swim.ts'
+import type { SyncAnswer, SyncRequest } from '../../model/swim.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Counter } from '../../ports/metrics.ts'
 import type { Streams } from '../../ports/streams.ts'
@@ -18,8 +19,8 @@ export interface SyncsOptions {
   readonly streams: () => Streams
   readonly timeoutMs: number
   readonly malformed: Counter
-  answered(to: Endpoint, answer: SyncAnswer): void
-  failed(to: Endpoint, why: string): void
+  answered(to: Address, answer: SyncAnswer): void
+  failed(to: Address, why: string): void
 }
 
 export class Syncs {
@@ -31,7 +32,7 @@ export class Syncs {
   }
 
   /** Exactly one of `answered` and `failed` follows, later, unless it is asked for again meanwhile, or stopped. */
-  ask(to: Endpoint, request: SyncRequest): void {
+  ask(to: Address, request: SyncRequest): void {
     const { underWay } = this
     const key = `${to.host}:${to.port}`
     const controller = new AbortController()
@@ -51,7 +52,7 @@ export class Syncs {
   }
 
   private async exchange(
-    to: Endpoint,
+    to: Address,
     request: SyncRequest,
     signal: AbortSignal,
   ): Promise<SyncAnswer> {

@@ -1,15 +1,9 @@
 // What a broker's part in the membership is made with, and what it tells its owner.
 
+import type { Address } from '../../base/address.ts'
 import type { SwimSettings, View } from '../../core/swim/types.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type {
-  ClusterIdentity,
-  Endpoint,
-  Member,
-  MemberState,
-  Profile,
-  ShardHint,
-} from '../../model/swim.ts'
+import type { ClusterIdentity, Member, MemberState, Profile, ShardHint } from '../../model/swim.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Datagrams } from '../../ports/datagrams.ts'
 import type { Log } from '../../ports/log.ts'
@@ -38,7 +32,7 @@ interface MembersHooks {
   /** Others remember a start of this node that this one does not come after: it takes no part, and must stop. */
   onRefused(boot: number): void
   /** Brokers of another cluster are there, once for each. `older`: than this one's; a founder by mistake must stop (`foundedByMistake`). */
-  onForeign(cluster: ClusterIdentity, older: boolean, from: Endpoint | undefined): void
+  onForeign(cluster: ClusterIdentity, older: boolean, from: Address | undefined): void
   /** Who leads a shard, as far as that was heard: `leader` may be this broker. */
   onHint?(hint: ShardHint): void
 }

@@ -1,13 +1,8 @@
 // What the parts of a member share: its clock, who it knows, what it tells, and the way out.
 
+import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type {
-  ClusterIdentity,
-  Endpoint,
-  PacketBody,
-  ShardHint,
-  SyncRequest,
-} from '../../model/swim.ts'
+import type { ClusterIdentity, PacketBody, ShardHint, SyncRequest } from '../../model/swim.ts'
 import type { Gossip } from './gossip.ts'
 import type { Health } from './health.ts'
 import type { Table } from './table.ts'
@@ -25,8 +20,8 @@ export interface SwimHost {
   readonly hints: ReadonlyMap<number, ShardHint>
   readonly counters: Counters
   /** `node`: whose packet it is, if known; one that is held for suspect or dead is told so along with it. */
-  send(to: Endpoint, node: NodeId | undefined, body: PacketBody): void
-  sync(to: Endpoint, request: SyncRequest): void
+  send(to: Address, node: NodeId | undefined, body: PacketBody): void
+  sync(to: Address, request: SyncRequest): void
   emit(event: SwimEvent): void
   /** A whole number in [0, below). */
   below(below: number): number
@@ -44,6 +39,6 @@ export function shuffled<T>(host: SwimHost, values: readonly T[]): T[] {
   return list
 }
 
-export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
+export function sameAddress(a: Address, b: Address): boolean {
   return a.host === b.host && a.port === b.port
 }

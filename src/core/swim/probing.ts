@@ -9,8 +9,9 @@
 // suspicion need not last long. A helper's nack says: I heard you, it is the other. Where nacks are missing, this member is probably at fault itself.
 // The dead are pinged as well, ever more rarely: so that the two sides of a partition find each other when it heals.
 
+import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { Endpoint, Life } from '../../model/swim.ts'
+import type { Life } from '../../model/swim.ts'
 import { type SwimHost, shuffled } from './host.ts'
 import { compareLives, isLive } from './order.ts'
 import type { Known } from './table.ts'
@@ -36,7 +37,7 @@ interface Probe {
 interface Relay {
   readonly target: NodeId
   readonly asker: NodeId
-  readonly askerAt: Endpoint
+  readonly askerAt: Address
   readonly askerSequence: number
   readonly nackAt: number
   readonly ends: number
@@ -237,8 +238,8 @@ export class Probing {
 
   onPingRequest(
     asker: NodeId,
-    askerAt: Endpoint,
-    { sequence, target, address }: { sequence: number; target: NodeId; address: Endpoint },
+    askerAt: Address,
+    { sequence, target, address }: { sequence: number; target: NodeId; address: Address },
   ): void {
     const { host } = this
     const { pingTimeoutMs, periodMs } = host.options.settings

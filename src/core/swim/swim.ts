@@ -14,11 +14,11 @@
 // A member that slept (a stopped process, a stalled machine) could hear nobody: it adds that time to everything that it
 // waits for, or it would accuse all the others of its own absence.
 
+import type { Address } from '../../base/address.ts'
 import { assert } from '../../base/assert.ts'
 import type { NodeId } from '../../model/ids.ts'
 import {
   type ClusterIdentity,
-  type Endpoint,
   type Life,
   type Member,
   type Packet,
@@ -33,7 +33,7 @@ import {
 } from '../../model/swim.ts'
 import { Gossip } from './gossip.ts'
 import { Health } from './health.ts'
-import { type SwimHost, sameEndpoint, shuffled } from './host.ts'
+import { type SwimHost, sameAddress, shuffled } from './host.ts'
 import { Membership } from './membership.ts'
 import { compareLives } from './order.ts'
 import { Probing } from './probing.ts'
@@ -83,8 +83,8 @@ export class Swim implements SwimHost {
   private wantedProfile: Profile | undefined
   private profileAt = Number.NEGATIVE_INFINITY
   // What `take` will give.
-  private packets: { to: Endpoint; packet: Packet }[] = []
-  private syncs: { to: Endpoint; request: SyncRequest }[] = []
+  private packets: { to: Address; packet: Packet }[] = []
+  private syncs: { to: Address; request: SyncRequest }[] = []
   private events: SwimEvent[] = []
 
   constructor(options: SwimOptions, now: number) {
@@ -125,12 +125,12 @@ export class Swim implements SwimHost {
   }
 
   /** Seeds at this broker's own address are dropped; without any, a broker that belongs to a cluster waits to be found. */
-  join(seeds: readonly Endpoint[], now: number): void {
+  join(seeds: readonly Address[], now: number): void {
     this.now = now
     this.due = undefined
     this.silent = false
     const own = this.table.self.profile.cluster
-    const others = seeds.filter((seed) => !sameEndpoint(seed, own))
+    const others = seeds.filter((seed) => !sameAddress(seed, own))
     if (others.length > 0) this.syncing.join(others)
     else this.withoutSeeds()
   }
@@ -279,7 +279,7 @@ export class Swim implements SwimHost {
 
   // Packets.
 
-  receive(packet: Packet, from: Endpoint, now: number): void {
+  receive(packet: Packet, from: Address, now: number): void {
     this.arrive(now)
     if (this.silent || this.cluster === undefined) return
     if (packet.cluster.id !== this.cluster.id) return this.meetForeign(packet.cluster, from)
@@ -302,7 +302,7 @@ export class Swim implements SwimHost {
     this.answerTo(packet.from, packet.body, from)
   }
 
-  private answerTo(node: NodeId, body: PacketBody, from: Endpoint): void {
+  private answerTo(node: NodeId, body: PacketBody, from: Address): void {
     const { self } = this.table
     switch (body.kind) {
       case 'ping':
@@ -351,7 +351,7 @@ export class Swim implements SwimHost {
     return false
   }
 
-  private meetForeign(cluster: ClusterIdentity, from: Endpoint | undefined): void {
+  private meetForeign(cluster: ClusterIdentity, from: Address | undefined): void {
     this.counters.foreign++
     if (this.foreign.has(cluster.id) || this.foreign.size >= FOREIGN_MAX) return
     this.foreign.add(cluster.id)
@@ -394,7 +394,7 @@ export class Swim implements SwimHost {
     return this.syncing.answer(cluster)
   }
 
-  syncAnswered(to: Endpoint, answer: SyncAnswer, now: number): void {
+  syncAnswered(to: Address, answer: SyncAnswer, now: number): void {
     this.arrive(now)
     this.syncing.ended(to)
     if (this.silent) return
@@ -415,7 +415,7 @@ export class Swim implements SwimHost {
     if (this.admits(answer)) this.merge(answer)
   }
 
-  syncFailed(to: Endpoint, now: number): void {
+  syncFailed(to: Address, now: number): void {
     this.arrive(now)
     this.syncing.failed(to)
   }
@@ -428,7 +428,7 @@ export class Swim implements SwimHost {
 
   // For the parts.
 
-  send(to: Endpoint, node: NodeId | undefined, body: PacketBody): void {
+  send(to: Address, node: NodeId | undefined, body: PacketBody): void {
     const { cluster, table, gossip } = this
     if (cluster === undefined) return
     const { self } = table
@@ -450,7 +450,7 @@ export class Swim implements SwimHost {
       : undefined
   }
 
-  sync(to: Endpoint, request: SyncRequest): void {
+  sync(to: Address, request: SyncRequest): void {
     this.syncs.push({ to, request })
   }
 

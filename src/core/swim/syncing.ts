@@ -6,21 +6,21 @@
 //
 // Seeds that turn out to be this broker itself are dropped.
 
+import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type {
   ClusterIdentity,
-  Endpoint,
   ShardHint,
   SyncAnswer,
   SyncRequest,
   SyncState,
   Update,
 } from '../../model/swim.ts'
-import { type SwimHost, sameEndpoint, shuffled } from './host.ts'
+import { type SwimHost, sameAddress, shuffled } from './host.ts'
 import { isLive } from './order.ts'
 
 const AT_ONCE_MAX = 3
-/** Endpoints that a sync is wanted with. */
+/** Addresses that a sync is wanted with. */
 const WANTED_MAX = 16
 /** A stranger's own news is probably on its way. */
 const STRANGER_WAIT_MS = 1000
@@ -29,24 +29,24 @@ const JOIN_RETRY_MIN_MS = 500
 const JOIN_RETRY_MAX_MS = 10_000
 
 interface Wanted {
-  readonly to: Endpoint
+  readonly to: Address
   readonly at: number
   /** Not when it is known by then, in this life or a later one. */
   readonly unlessKnown: { readonly node: NodeId; readonly boot: number } | undefined
 }
 
 interface UnderWay {
-  readonly to: Endpoint
+  readonly to: Address
   ends: number
 }
 
 export class Syncing {
   private readonly host: SwimHost
-  private seeds: Endpoint[] = []
+  private seeds: Address[] = []
   private underWay: UnderWay[] = []
   private wanted: Wanted[] = []
   /** Seeds that have not been tried in this round of joining. */
-  private round: Endpoint[] = []
+  private round: Address[] = []
   private nextRound = Number.POSITIVE_INFINITY
   private roundWaitMs = JOIN_RETRY_MIN_MS
   private lastReturn = Number.NEGATIVE_INFINITY
@@ -60,7 +60,7 @@ export class Syncing {
     this.nextSeed = host.now + seedRetryMs
   }
 
-  join(seeds: readonly Endpoint[]): void {
+  join(seeds: readonly Address[]): void {
     this.seeds = shuffled(this.host, seeds)
     this.nextRound = this.host.now
     this.tick()
@@ -107,7 +107,7 @@ export class Syncing {
       this.roundWaitMs = Math.min(JOIN_RETRY_MAX_MS, 2 * this.roundWaitMs)
     }
     while (this.round.length > 0 && this.underWay.length < AT_ONCE_MAX) {
-      this.begin(this.round.pop() as Endpoint)
+      this.begin(this.round.pop() as Address)
     }
   }
 
@@ -124,7 +124,7 @@ export class Syncing {
       this.nextSeed = host.now + seedRetryMs * (0.75 + host.options.chance() / 2)
       const live = host.table.live()
       const empty = this.seeds.filter(
-        (seed) => !live.some(({ member }) => sameEndpoint(member.profile.cluster, seed)),
+        (seed) => !live.some(({ member }) => sameAddress(member.profile.cluster, seed)),
       )
       const some = empty[host.below(empty.length)]
       if (some !== undefined) this.begin(some)
@@ -134,7 +134,7 @@ export class Syncing {
   // What asks for one.
 
   /** It is back: the two sides know different things. */
-  returned(to: Endpoint): void {
+  returned(to: Address): void {
     const { now } = this.host
     // Behind the first there are often others: one sync tells of all of them.
     if (now - this.lastReturn < RETURNS_APART_MS) return
@@ -142,13 +142,13 @@ export class Syncing {
     this.want({ to, at: now, unlessKnown: undefined })
   }
 
-  stranger(to: Endpoint, node: NodeId, boot: number): void {
+  stranger(to: Address, node: NodeId, boot: number): void {
     const at = this.host.now + STRANGER_WAIT_MS
     this.want({ to, at, unlessKnown: { node, boot } })
   }
 
   private want(wanted: Wanted): void {
-    if (this.wanted.some(({ to }) => sameEndpoint(to, wanted.to))) return
+    if (this.wanted.some(({ to }) => sameAddress(to, wanted.to))) return
     if (this.wanted.length >= WANTED_MAX) this.host.counters.dropped++
     else this.wanted.push(wanted)
   }
@@ -159,9 +159,9 @@ export class Syncing {
     return member !== undefined && isLive(member.state) && member.boot >= unless.boot
   }
 
-  private begin(to: Endpoint): void {
+  private begin(to: Address): void {
     const { host } = this
-    if (this.underWay.some((one) => sameEndpoint(one.to, to))) return
+    if (this.underWay.some((one) => sameAddress(one.to, to))) return
     if (this.underWay.length >= AT_ONCE_MAX) return
     host.counters.syncs++
     this.underWay.push({ to, ends: host.now + host.options.settings.syncTimeoutMs })
@@ -172,18 +172,18 @@ export class Syncing {
   // Outcomes.
 
   /** False: nobody waits for it any more. */
-  ended(to: Endpoint): boolean {
+  ended(to: Address): boolean {
     const before = this.underWay.length
-    this.underWay = this.underWay.filter((one) => !sameEndpoint(one.to, to))
+    this.underWay = this.underWay.filter((one) => !sameAddress(one.to, to))
     return this.underWay.length < before
   }
 
-  failed(to: Endpoint): void {
+  failed(to: Address): void {
     if (this.ended(to)) this.host.counters.syncsFailed++
   }
 
-  wasItself(to: Endpoint): void {
-    this.seeds = this.seeds.filter((seed) => !sameEndpoint(seed, to))
+  wasItself(to: Address): void {
+    this.seeds = this.seeds.filter((seed) => !sameAddress(seed, to))
   }
 
   get hasSeeds(): boolean {

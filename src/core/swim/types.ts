@@ -1,9 +1,9 @@
 // What a member is set up with, what it wants done, and what others see of it. The messages are in model/swim.ts.
 
+import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type {
   ClusterIdentity,
-  Endpoint,
   Life,
   Member,
   MemberState,
@@ -118,7 +118,7 @@ export type SwimEvent =
   | {
       readonly kind: 'foreign-cluster'
       readonly cluster: ClusterIdentity
-      readonly from: Endpoint | undefined
+      readonly from: Address | undefined
       readonly older: boolean
     }
   /** Peers remember this boot count or a higher one of this node, from another life: this one takes no part any more. */
@@ -130,9 +130,9 @@ export type SwimEvent =
 
 /** In any order, at once: nothing here waits for a disk. */
 export interface Effects {
-  readonly packets: readonly { readonly to: Endpoint; readonly packet: Packet }[]
+  readonly packets: readonly { readonly to: Address; readonly packet: Packet }[]
   /** To be carried over a stream; `syncAnswered` or `syncFailed` brings the outcome. */
-  readonly syncs: readonly { readonly to: Endpoint; readonly request: SyncRequest }[]
+  readonly syncs: readonly { readonly to: Address; readonly request: SyncRequest }[]
   readonly events: readonly SwimEvent[]
 }
 

@@ -2,22 +2,22 @@
 // beside it: never another error, and never more memory than the bytes can account for.
 //
 //   id       16 bytes                       name      u8 length (at most 64), UTF-8
-//   state    u8: 0 alive, 1 suspect,        endpoint  u8 length (at most 253), UTF-8 host │ u16 port
+//   state    u8: 0 alive, 1 suspect,        address  u8 length (at most 253), UTF-8 host │ u16 port
 //            2 dead, 3 left
 //
 //   cluster  id │ u64 founded │ u16 shards
 //   life     u32 boot │ u32 nonce
 //   update   id node │ life │ u64 incarnation │ state │ profile │ u8 count (at most 3, 0 unless suspect), ids of suspecters
-//   profile  name │ endpoint cluster │ endpoint client │ name host label │ name rack label │ u64 capacity │ u64 load
+//   profile  name │ address cluster │ address client │ name host label │ name rack label │ u64 capacity │ u64 load
 //   hint     u32 shard │ u64 term │ id leader
 
+import type { Address } from '../../base/address.ts'
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
 import { ID_BYTES, readClusterId, readNodeId, writeId } from '../../model/id-bytes.ts'
 import { isShardCount } from '../../model/shards.ts'
 import {
   type ClusterIdentity,
-  type Endpoint,
   HOST_BYTES_MAX,
   INCARNATION_MAX,
   type Life,
@@ -50,7 +50,7 @@ export function updateBytes({ member, suspectedBy }: Update): number {
   return UPDATE_BYTES_MIN + texts + ID_BYTES * suspectedBy.length
 }
 
-export function endpointBytes({ host }: Endpoint): number {
+export function addressBytes({ host }: Address): number {
   return 3 + utf8(host).length
 }
 
@@ -89,18 +89,18 @@ export function readLife(r: ByteReader): Life {
   return { boot: r.u32(), nonce: r.u32() }
 }
 
-export function writeEndpoint(w: ByteWriter, { host, port }: Endpoint): void {
+export function writeAddress(w: ByteWriter, { host, port }: Address): void {
   writeText(w, host, HOST_BYTES_MAX)
   w.u16(port)
 }
-export function readEndpoint(r: ByteReader): Endpoint {
+export function readAddress(r: ByteReader): Address {
   return { host: readText(r, HOST_BYTES_MAX), port: r.u16() }
 }
 
 function writeProfile(w: ByteWriter, profile: Profile): void {
   writeText(w, profile.name, NAME_BYTES_MAX)
-  writeEndpoint(w, profile.cluster)
-  writeEndpoint(w, profile.client)
+  writeAddress(w, profile.cluster)
+  writeAddress(w, profile.client)
   writeText(w, profile.hostLabel, NAME_BYTES_MAX)
   writeText(w, profile.rackLabel, NAME_BYTES_MAX)
   w.i64(profile.capacityBytes).i64(profile.loadBytes)
@@ -108,8 +108,8 @@ function writeProfile(w: ByteWriter, profile: Profile): void {
 function readProfile(r: ByteReader): Profile {
   return {
     name: readText(r, NAME_BYTES_MAX),
-    cluster: readEndpoint(r),
-    client: readEndpoint(r),
+    cluster: readAddress(r),
+    client: readAddress(r),
     hostLabel: readText(r, NAME_BYTES_MAX),
     rackLabel: readText(r, NAME_BYTES_MAX),
     capacityBytes: r.u53(),

@@ -3,7 +3,7 @@
 //   u32 CRC32C of the rest │ u8 version │ u8 kind │ cluster │ id from │ life │ body │ u8 count, updates │ u8 count, hints
 //
 //   kind  0 ping          u32 sequence │ id to
-//         1 ping-request  u32 sequence │ id target │ endpoint
+//         1 ping-request  u32 sequence │ id target │ address
 //         2 ack           u32 sequence
 //         3 nack          u32 sequence
 //         4 gossip        nothing
@@ -23,18 +23,18 @@ import {
   type PacketBody,
 } from '../../model/swim.ts'
 import {
+  addressBytes,
   CLUSTER_BYTES,
-  endpointBytes,
   HINT_BYTES,
   LIFE_BYTES,
+  readAddress,
   readCluster,
-  readEndpoint,
   readHint,
   readLife,
   readUpdate,
   UPDATE_BYTES_MIN,
+  writeAddress,
   writeCluster,
-  writeEndpoint,
   writeHint,
   writeLife,
   writeUpdate,
@@ -64,7 +64,7 @@ function bodyBytes(body: PacketBody): number {
     case 'ping':
       return 4 + ID_BYTES
     case 'ping-request':
-      return 4 + ID_BYTES + endpointBytes(body.address)
+      return 4 + ID_BYTES + addressBytes(body.address)
     case 'ack':
     case 'nack':
       return 4
@@ -128,7 +128,7 @@ function writeBody(w: ByteWriter, body: PacketBody): void {
     case 'ping-request':
       w.u32(body.sequence)
       writeId(w, body.target)
-      return writeEndpoint(w, body.address)
+      return writeAddress(w, body.address)
     case 'ack':
     case 'nack':
       w.u32(body.sequence)
@@ -149,7 +149,7 @@ function readBody(r: ByteReader, kind: PacketBody['kind'] | undefined): PacketBo
     case 'ping':
       return { kind, sequence: r.u32(), to: readNodeId(r) }
     case 'ping-request':
-      return { kind, sequence: r.u32(), target: readNodeId(r), address: readEndpoint(r) }
+      return { kind, sequence: r.u32(), target: readNodeId(r), address: readAddress(r) }
     case 'ack':
     case 'nack':
       return { kind, sequence: r.u32() }

@@ -11,7 +11,7 @@ import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import type { ProcessPorts } from '../../../src/sim/process.ts'
 import { readPacket } from '../../../src/wire/swim/packet.ts'
 import { Node, numbered, Net as PeerNet } from '../peers/support.ts'
-import { agreed, type Broker, endpointOf, keysOf, Net, PORT } from './support.ts'
+import { addressOf, agreed, type Broker, keysOf, Net, PORT } from './support.ts'
 
 const KEY = 'the key of the cluster'
 const OTHER = 'the key of another one'
@@ -74,7 +74,7 @@ test('brokers with another key, or none, form no part of a cluster and disturb n
   const d = await net.start('d', ['x', 'n', 'a'], WITH_KEY)
   const socket = lost[0]?.process.ports.datagrams
   const other = await socket?.bind({ host: 'z', port: 9 }, () => {})
-  for (let i = 0; i < 50; i++) other?.send(prng(i).bytes(200), endpointOf('a'))
+  for (let i = 0; i < 50; i++) other?.send(prng(i).bytes(200), addressOf('a'))
   await net.until('those that have one key are together', () => agreed([...inside, d]))
   await net.until('so are those that have the other', () => agreed(outside))
   await net.run(30_000)
@@ -166,7 +166,7 @@ test('packets that are sent again, by somebody else and much later, change nothi
   for (let round = 0; round < 3000; round++) {
     const packet = caught[chance.below(caught.length)]
     assert.ok(packet !== undefined)
-    thief.send(packet, endpointOf(round % 2 === 0 ? 'a' : 'b'))
+    thief.send(packet, addressOf(round % 2 === 0 ? 'a' : 'b'))
     if (round % 10 === 0) await net.run(20)
   }
   await net.run(10_000)

@@ -14,7 +14,7 @@ import { errorFrame } from '../../../src/wire/native/header.ts'
 import { FRAME, frameOf, pingFrame } from '../../../src/wire/peer/frame.ts'
 import { SYNC_BYTES_MAX, writeSyncRequest } from '../../../src/wire/swim/sync.ts'
 import { Node, numbered, Net as PeerNet } from '../peers/support.ts'
-import { agreed, type Broker, endpointOf, idOf, Net, PORT } from './support.ts'
+import { addressOf, agreed, type Broker, idOf, Net, PORT } from './support.ts'
 
 /** What came on a connection that somebody else has opened, and how it ended. */
 class Dialled {
@@ -48,9 +48,9 @@ test('garbage on the port is counted and dropped, and the cluster does not mind'
   const stranger = net.world.process('stranger')
   const socket = await stranger.ports.datagrams.bind({ host: 'stranger', port: 9 }, () => {})
   const chance = prng(31)
-  for (let i = 0; i < 200; i++) socket.send(chance.bytes(chance.below(2000)), endpointOf('a'))
+  for (let i = 0; i < 200; i++) socket.send(chance.bytes(chance.below(2000)), addressOf('a'))
   for (let i = 0; i < 20; i++) {
-    const dialled = await dial(stranger, endpointOf('a'), net)
+    const dialled = await dial(stranger, addressOf('a'), net)
     dialled.connection.write([chance.bytes(20 + chance.below(2000))])
     await net.until('it is closed', () => dialled.closed, 6000)
     assert.equal(dialled.bytes, 0)
@@ -76,7 +76,7 @@ test('a sync that is malformed, too large or too slow gets no answer and is clos
     pingFrame(1),
   ]
   for (const frame of frames) {
-    const dialled = await dial(stranger, endpointOf('a'), net)
+    const dialled = await dial(stranger, addressOf('a'), net)
     dialled.connection.write([frame])
     await net.until('it is closed', () => dialled.closed, 6000)
     assert.equal(dialled.bytes, 0)
@@ -90,7 +90,7 @@ test('more connections than are waited for are closed at once, and syncs go on l
   const a = await net.start('a')
   const stranger = net.world.process('stranger')
   const opening = Array.from({ length: 300 }, () =>
-    stranger.ports.streams.connect(endpointOf('a'), { timeoutMs: 1000 }),
+    stranger.ports.streams.connect(addressOf('a'), { timeoutMs: 1000 }),
   )
   await net.run(10)
   const dialled = (await Promise.all(opening)).map((connection) => new Dialled(connection))
@@ -105,7 +105,7 @@ test('a sync with nobody at the other end delays no other', async () => {
   const a = await net.start('a')
   // It takes connections, and says nothing.
   const hole = net.world.process('hole')
-  await hole.ports.streams.listen(endpointOf('hole'), (connection) => {
+  await hole.ports.streams.listen(addressOf('hole'), (connection) => {
     connection.handle({ onData: () => {}, onClose: () => {} })
   })
   net.world.process('off').powerOff({ keepUnsynced: true })
@@ -122,7 +122,7 @@ test('whoever is asked and does not answer is waited for as long as was said, an
   const net = new Net(43)
   const hole = net.world.process('hole')
   let open = 0
-  await hole.ports.streams.listen(endpointOf('hole'), (connection) => {
+  await hole.ports.streams.listen(addressOf('hole'), (connection) => {
     open++
     connection.handle({
       onData: () => {},
@@ -135,11 +135,9 @@ test('whoever is asked and does not answer is waited for as long as was said, an
   let failure = ''
   const { signal } = new AbortController()
   const request = new Uint8Array(100)
-  ask({ ports, to: endpointOf('hole'), request, timeoutMs: 700, signal }).catch(
-    (error: unknown) => {
-      failure = String(error)
-    },
-  )
+  ask({ ports, to: addressOf('hole'), request, timeoutMs: 700, signal }).catch((error: unknown) => {
+    failure = String(error)
+  })
   await net.run(690)
   assert.deepEqual([failure, open], ['', 1])
   await net.run(20)
@@ -170,7 +168,7 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
       const renamed: Streams = {
         listen: (address, onConnection) => streams.listen(address, onConnection),
         connect: (to, options) =>
-          streams.connect(to.host === 'other-name' ? endpointOf('a') : to, options),
+          streams.connect(to.host === 'other-name' ? addressOf('a') : to, options),
       }
       return { ...ports, streams: renamed }
     },
@@ -183,7 +181,7 @@ test('a broker all of whose seeds are itself under other names founds a cluster'
 test('a seed that is a client port is asked whether it is a cluster port', async () => {
   const net = new Net(44)
   const refusal = new EastGuardError('HELLO_REQUIRED', 'a sync is no hello')
-  await net.world.process('other').ports.streams.listen(endpointOf('other'), (connection) => {
+  await net.world.process('other').ports.streams.listen(addressOf('other'), (connection) => {
     connection.handle({
       onData: () => connection.write([errorFrame(0, 0, refusal)]),
       onClose: () => {},
@@ -274,7 +272,7 @@ test('a sync that comes byte by byte is answered like any other', async () => {
   const net = new Net(41)
   await net.start('a')
   const stranger = net.world.process('stranger')
-  const dialled = await dial(stranger, endpointOf('a'), net)
+  const dialled = await dial(stranger, addressOf('a'), net)
   const request = writeSyncRequest({
     kind: 'sync',
     cluster: undefined,

@@ -1,12 +1,13 @@
 // Brokers' memberships on a simulated network, each with what its disk would keep of it. Cores are judged elsewhere
 // (test/core/swim); here it is that they are driven right.
 
+import type { Address } from '../../../src/base/address.ts'
 import { utf8 } from '../../../src/base/bytes.ts'
 import { Members } from '../../../src/broker/members/members.ts'
 import { ClusterKeys } from '../../../src/broker/seal/cluster-keys.ts'
 import type { SwimSettings, View } from '../../../src/core/swim/types.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
-import type { ClusterIdentity, Endpoint, Profile } from '../../../src/model/swim.ts'
+import type { ClusterIdentity, Profile } from '../../../src/model/swim.ts'
 import type { ProcessPorts, SimProcess } from '../../../src/sim/process.ts'
 import type { World } from '../../../src/sim/world.ts'
 import { metricOf, SimNet } from '../support/sim-net.ts'
@@ -14,7 +15,7 @@ import { metricOf, SimNet } from '../support/sim-net.ts'
 export const PORT = 2922
 export const SHARDS = 64
 
-export function endpointOf(name: string): Endpoint {
+export function addressOf(name: string): Address {
   return { host: name, port: PORT }
 }
 
@@ -28,7 +29,7 @@ interface Kept {
   cluster: ClusterIdentity | undefined
   founder: boolean
   /** Addresses of the members that it last knew. */
-  peers: readonly Endpoint[]
+  peers: readonly Address[]
 }
 
 export interface BrokerOptions {
@@ -91,8 +92,8 @@ export class Broker {
     this.members.onView((view) => this.views.push(view))
   }
 
-  async start(seeds: readonly Endpoint[]): Promise<void> {
-    await this.members.listen(endpointOf(this.name))
+  async start(seeds: readonly Address[]): Promise<void> {
+    await this.members.listen(addressOf(this.name))
     this.members.join(seeds).then(
       (cluster) => {
         this.joined = cluster
@@ -141,7 +142,7 @@ export function keysOf(
 function profileOf(name: string): Profile {
   return {
     name,
-    cluster: endpointOf(name),
+    cluster: addressOf(name),
     client: { host: name, port: 2921 },
     hostLabel: name,
     rackLabel: '',
@@ -173,7 +174,7 @@ export class Net extends SimNet {
     kept.boot++
     const broker = new Broker(this.world, name, kept, options)
     this.brokers.set(name, broker)
-    await broker.start(seeds.map(endpointOf))
+    await broker.start(seeds.map(addressOf))
     return broker
   }
 

@@ -3,11 +3,12 @@
 // or with disks put back; members that join through seeds (themselves among these) and leave. Then the trouble ends, and
 // within a bound everybody must know who is there. A last one dies, and a last one leaves, which all must see in time, too.
 
+import type { Address } from '../../../src/base/address.ts'
 import { type Prng, prng } from '../../../src/base/prng.ts'
 import type { Swim } from '../../../src/core/swim/swim.ts'
 import type { SwimEvent, SwimSettings } from '../../../src/core/swim/types.ts'
 import { clusterId } from '../../../src/model/ids.ts'
-import type { Endpoint, Member, Packet, SyncRequest } from '../../../src/model/swim.ts'
+import type { Member, Packet, SyncRequest } from '../../../src/model/swim.ts'
 import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { readPacket, writePacket } from '../../../src/wire/swim/packet.ts'
 import {
@@ -16,7 +17,7 @@ import {
   writeSyncAnswer,
   writeSyncRequest,
 } from '../../../src/wire/swim/sync.ts'
-import { brief, endpointOf, Machine } from './machine.ts'
+import { addressOf, brief, Machine } from './machine.ts'
 import { Network } from './network.ts'
 import { Truth } from './truth.ts'
 
@@ -97,14 +98,14 @@ export class Cluster {
     return this.machines.every(({ disk }) => disk.cluster === undefined)
   }
 
-  private seedsOf(machine: Machine): readonly Endpoint[] {
+  private seedsOf(machine: Machine): readonly Address[] {
     const some = this.machines[this.chance.below(this.machines.length)] as Machine
     const name = this.chance.below(4)
     const itself = name === 0 ? { host: `alias-${machine.index}`, port: 2922 } : undefined
     // Whoever knows nobody must be told of somebody who lives.
     const all = machine.disk.cluster === undefined ? this.machines : [some]
-    const seeds = [0, machine.index, ...all.map(({ index }) => index)].map(endpointOf)
-    if (machine.index === 0) seeds.push(endpointOf(1 % this.machines.length))
+    const seeds = [0, machine.index, ...all.map(({ index }) => index)].map(addressOf)
+    if (machine.index === 0) seeds.push(addressOf(1 % this.machines.length))
     return itself === undefined ? seeds : [...seeds, itself]
   }
 
@@ -238,11 +239,11 @@ export class Cluster {
 
   // What is sent.
 
-  private machineAt({ host }: Endpoint): Machine | undefined {
+  private machineAt({ host }: Address): Machine | undefined {
     return this.machines[Number(host.replace(/^(h|alias-)/, ''))]
   }
 
-  private send(from: Machine, to: Endpoint, packet: Packet): void {
+  private send(from: Machine, to: Address, packet: Packet): void {
     const target = this.machineAt(to)
     from.sends(this.now)
     for (const update of packet.updates) this.truth.sent(from.name, update)
@@ -253,13 +254,13 @@ export class Cluster {
         const { life } = target
         const read = bytes === undefined ? packet : readPacket(bytes)
         this.deliver(target, life, (swim) => {
-          swim.receive(read, endpointOf(from.index), target.clock(this.now))
+          swim.receive(read, addressOf(from.index), target.clock(this.now))
         })
       })
     }
   }
 
-  private sync(from: Machine, to: Endpoint, request: SyncRequest): void {
+  private sync(from: Machine, to: Address, request: SyncRequest): void {
     const target = this.machineAt(to)
     const { life } = from
     for (const update of request.updates) this.truth.sent(from.name, update)

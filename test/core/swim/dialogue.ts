@@ -5,13 +5,13 @@
 //   12.301  B -> A  ack                    [B alive 1.1]
 //   12.301       A  B 1.1: suspect -> alive                             what A makes of it
 
+import type { Address } from '../../../src/base/address.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { Swim } from '../../../src/core/swim/swim.ts'
 import { SWIM_SETTINGS, type SwimEvent, type SwimSettings } from '../../../src/core/swim/types.ts'
 import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
 import type {
   ClusterIdentity,
-  Endpoint,
   PacketBody,
   ShardHint,
   SyncAnswer,
@@ -91,9 +91,9 @@ export class Dialogue {
       this.now,
     )
     this.members.set(at, swim)
-    const endpoints = seeds.map((host) => ({ host, port: 2922 }))
-    if (endpoints.length === 0 && cluster === undefined) swim.found(CLUSTER, this.now)
-    else swim.join(endpoints, this.now)
+    const addresss = seeds.map((host) => ({ host, port: 2922 }))
+    if (addresss.length === 0 && cluster === undefined) swim.found(CLUSTER, this.now)
+    else swim.join(addresss, this.now)
     this.drive(at, swim)
   }
 
@@ -209,7 +209,7 @@ export class Dialogue {
     }
   }
 
-  private carry(from: string, to: Endpoint, run: (member: Swim) => void): void {
+  private carry(from: string, to: Address, run: (member: Swim) => void): void {
     // b is another name of B.
     const host = to.host.toUpperCase()
     this.clock.after(DELAY_MS, () => {
@@ -225,7 +225,7 @@ export class Dialogue {
     })
   }
 
-  private ask(host: string, to: Endpoint, request: SyncRequest): void {
+  private ask(host: string, to: Address, request: SyncRequest): void {
     this.line(host, to.host, `sync   ${request.updates.map(news).join(', ')}`)
     this.carry(host, to, (member) => {
       const answer = member.answerSync(request, this.now)

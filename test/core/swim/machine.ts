@@ -1,12 +1,13 @@
 // One machine of a judged cluster: an address, a disk with an identity, a clock that runs at its own rate, and while the
 // process runs, a member. A stopped process (SIGSTOP) hears nothing and finds everything that arrived when it goes on.
 
+import type { Address } from '../../../src/base/address.ts'
 import { fromHex, toHex } from '../../../src/base/bytes.ts'
 import type { Prng } from '../../../src/base/prng.ts'
 import { Swim } from '../../../src/core/swim/swim.ts'
 import { type PacketSizes, SWIM_SETTINGS, type SwimSettings } from '../../../src/core/swim/types.ts'
 import { type NodeId, nodeId } from '../../../src/model/ids.ts'
-import type { ClusterIdentity, Endpoint, Profile } from '../../../src/model/swim.ts'
+import type { ClusterIdentity, Profile } from '../../../src/model/swim.ts'
 import { HINT_BYTES, updateBytes } from '../../../src/wire/swim/fields.ts'
 import { packetRoom } from '../../../src/wire/swim/packet.ts'
 import { Observed, type Truth } from './truth.ts'
@@ -20,7 +21,7 @@ export const SETTINGS: SwimSettings = {
   seedRetryMs: 15_000,
 }
 
-export function endpointOf(machine: number): Endpoint {
+export function addressOf(machine: number): Address {
   return { host: `h${machine}`, port: 2922 }
 }
 
@@ -128,7 +129,7 @@ export class Machine {
   profile(loadBytes: number): Profile {
     return {
       name: `${this.name}.${this.disk.boot}`,
-      cluster: endpointOf(this.index),
+      cluster: addressOf(this.index),
       client: { host: `broker-${this.index}.example`, port: 2921 },
       hostLabel: `host-${this.index}`,
       rackLabel: `rack-${this.index % 3}`,

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Address } from '../../../src/base/address.ts'
 import { Swim } from '../../../src/core/swim/swim.ts'
 import {
   type Effects,
@@ -11,7 +12,6 @@ import {
 } from '../../../src/core/swim/types.ts'
 import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
 import type {
-  Endpoint,
   Member,
   MemberState,
   Packet,
@@ -29,7 +29,7 @@ const OTHER_CLUSTER = { id: clusterId('d'.repeat(32)), foundedMs: 4000, shards: 
 function idOf(n: number): NodeId {
   return nodeId(n.toString(16).padStart(32, '0'))
 }
-function at(n: number): Endpoint {
+function at(n: number): Address {
   return { host: `h${n}`, port: 2922 }
 }
 function profileOf(n: number, change: Partial<Profile> = {}): Profile {
@@ -65,7 +65,7 @@ class Bench {
   readonly swim: Swim
   readonly events: SwimEvent[] = []
   sent: Effects['packets'][number][] = []
-  asked: Endpoint[] = []
+  asked: Address[] = []
 
   constructor(settings: Partial<SwimSettings> = {}) {
     let step = 0
@@ -108,7 +108,7 @@ class Bench {
   hear(n: number, updates: readonly Update[], body: PacketBody = { kind: 'gossip' }): void {
     this.receive({ cluster: CLUSTER, from: idOf(n), boot: 1, nonce: n, body, updates, hints: [] })
   }
-  receive(packet: Packet, from: Endpoint = at(9)): void {
+  receive(packet: Packet, from: Address = at(9)): void {
     this.swim.receive(packet, from, this.now)
     this.take()
   }

@@ -1,11 +1,11 @@
 // Any news, any packet and any state that may be written.
 
 import fc from 'fast-check'
+import type { Address } from '../../../src/base/address.ts'
 import { toHex } from '../../../src/base/bytes.ts'
 import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
 import {
   type ClusterIdentity,
-  type Endpoint,
   HOST_BYTES_MAX,
   INCARNATION_MAX,
   type Life,
@@ -26,7 +26,7 @@ function text(most: number): fc.Arbitrary<string> {
   return fc.oneof(plain, wide).filter((value) => Buffer.byteLength(value) <= most)
 }
 
-export const endpoint: fc.Arbitrary<Endpoint> = fc.record({
+export const address: fc.Arbitrary<Address> = fc.record({
   host: text(HOST_BYTES_MAX),
   port: fc.nat(0xffff),
 })
@@ -39,8 +39,8 @@ export const cluster: fc.Arbitrary<ClusterIdentity> = fc.record({
 
 const profile = fc.record({
   name: text(NAME_BYTES_MAX),
-  cluster: endpoint,
-  client: endpoint,
+  cluster: address,
+  client: address,
   hostLabel: text(NAME_BYTES_MAX),
   rackLabel: text(NAME_BYTES_MAX),
   capacityBytes: fc.maxSafeNat(),

@@ -18,7 +18,7 @@ import {
   readPacket,
   writePacket,
 } from '../../../src/wire/swim/packet.ts'
-import { cluster, endpoint, hint, life, node, update } from './arbitrary.ts'
+import { address, cluster, hint, life, node, update } from './arbitrary.ts'
 
 const sequence = fc.nat(0xffff_ffff)
 const body: fc.Arbitrary<PacketBody> = fc.oneof(
@@ -27,7 +27,7 @@ const body: fc.Arbitrary<PacketBody> = fc.oneof(
     kind: fc.constant('ping-request' as const),
     sequence,
     target: node,
-    address: endpoint,
+    address: address,
   }),
   fc.record({ kind: fc.constantFrom('ack' as const, 'nack' as const), sequence }),
   fc.record({ kind: fc.constant('gossip' as const) }),
