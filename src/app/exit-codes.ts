@@ -14,6 +14,8 @@ export const EXIT_DATA_DIR = 3
 const EXIT_LISTEN = 4
 /** The disk failed. Nothing more was acknowledged. */
 export const EXIT_DISK = 5
+/** Somebody has removed the broker from its cluster for good: a restart will not help. */
+export const EXIT_REMOVED = 6
 
 /** How a broker ends that its hook onFatal was called with `error` for. */
 export function fatalCode(error: Error): number {

@@ -11,6 +11,7 @@
 
 import { assert } from '../base/assert.ts'
 import { Broker } from '../broker/broker.ts'
+import type { ShardedLog } from '../broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
@@ -24,6 +25,7 @@ import type { LogStore } from '../storage/types.ts'
 import { Breakdown } from './breakdown.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
 import { openNeighbourhood } from './neighbourhood.ts'
+import { Removal } from './removal.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
 export interface ServerOptions {
@@ -68,6 +70,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const { ports, settings } = options
   const { disk, log } = ports
   let notReady: string | undefined = 'the broker is starting'
+  let removal: Removal | undefined
   // During start-up a failure of the disk makes the start reject, too.
   const breakdown = new Breakdown(log, options.hooks)
   const onFailed = (error: Error): void => breakdown.diskFailed(error)
@@ -75,7 +78,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const http = await serveAdmin(
     ports.http,
     { host: settings.host, port: settings.httpPort },
-    { metrics: ports.metrics, notReady: () => breakdown.reason ?? notReady },
+    { metrics: ports.metrics, notReady: () => breakdown.reason ?? notReady ?? removal?.reason },
   )
   opened.add(() => http.close())
 
@@ -171,6 +174,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
   door.open(broker)
   neighbourhood.clientPort(client.port)
+  removal = watchRemoval(options, dataDir, metadata)
+  opened.add(async () => removal?.stop())
   notReady = undefined
   let stopped: Promise<void> | undefined
   return {
@@ -186,6 +191,22 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       return stopped
     },
   }
+}
+
+/** Undefined when nobody would stop the broker. */
+function watchRemoval(
+  { ports, hooks }: ServerOptions,
+  { nodeId }: DataDir,
+  { state, shards }: ShardedLog,
+): Removal | undefined {
+  if (hooks.onRemoved === undefined) return undefined
+  return new Removal({
+    clock: ports.clock,
+    log: ports.log,
+    removed: () => state.nodes.get(nodeId)?.role === 'removed',
+    held: () => shards.places().filter(({ members }) => members.includes(nodeId)).length,
+    onEmpty: () => hooks.onRemoved?.(),
+  })
 }
 
 function openStore(

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { EXIT_REMOVED } from '../../src/app/exit-codes.ts'
 import { EastGuardError } from '../../src/base/errors.ts'
 import { unsettled } from '../../src/cli/commands/settled.ts'
 import { EastGuard } from '../../src/index.ts'
@@ -87,12 +88,17 @@ test('a fourth broker takes its part, gives it back when drained, and is gone wh
     info.brokers.some(({ nodeId, shards }) => nodeId === added.nodeId && shards === 0),
   )
   await client.admin().setBrokerRole(added.nodeId, 'removed')
-  await cluster.brokers.pop()?.end('SIGTERM')
+  const removed = cluster.brokers.pop()
+  assert.ok(removed !== undefined)
+  assert.equal(await removed.ended(), EXIT_REMOVED, 'it stops by itself')
   const three = await cluster.until('it is removed', SETTLED_MS)
   assert.deepEqual(
     three.brokers.filter(({ role }) => role === 'member').map(({ shards }) => shards),
     [SHARDS, SHARDS, SHARDS],
   )
+  await cluster.start(removed)
+  assert.equal(await removed.ended(), EXIT_REMOVED, 'and says so when it is started again')
+  assert.match(removed.process?.log() ?? '', /was removed from its cluster for good/)
 })
 
 test('a broker that waits for the others says so, and stops when it is told to', async () => {

@@ -9,7 +9,7 @@ import { unsettled } from '../../src/cli/commands/settled.ts'
 import type { ClusterInfo } from '../../src/client/api.ts'
 import { EastGuard } from '../../src/index.ts'
 import { type BrokerProcess, freePort, spawnBroker } from './broker-process.ts'
-import { pause } from './time.ts'
+import { pause, within } from './time.ts'
 
 const LOOK_MS = 50
 const FORMED_MS = 60_000
@@ -126,6 +126,14 @@ export class LocalBroker {
       throw new Error(`${this.name} ended by itself with ${exitCode}:\n${process.log()}`)
     }
     return this.close(signal)
+  }
+
+  /** With the exit code, of its own accord. */
+  async ended(withinMs: number = 60_000): Promise<number | string> {
+    const { process } = this
+    if (process === undefined) return 'it did not run'
+    await within(withinMs, `${this.name} ends`, () => process.child.exitCode !== null)
+    return process.exited
   }
 
   /** Whatever state it is in. */

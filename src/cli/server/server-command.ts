@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import {
   EXIT_INTERNAL,
   EXIT_OK,
+  EXIT_REMOVED,
   failureCode,
   fatalCode,
   startFailure,
@@ -40,10 +41,12 @@ async function serve(
   const log = startLog(config.logLevel)
   for (const warning of warnings) log.warn(warning)
   let failed = (_error: Error): void => {}
+  let removed = (): void => {}
   const ended = new Promise<number>((resolve) => {
     process.once('SIGTERM', () => resolve(EXIT_OK))
     process.once('SIGINT', () => resolve(EXIT_OK))
     failed = (error) => resolve(fatalCode(error))
+    removed = () => resolve(EXIT_REMOVED)
   })
   try {
     const broker = await startLocalServer({
@@ -52,7 +55,7 @@ async function serve(
       version: packageVersion(),
       log,
       processMetrics: true,
-      hooks: { onFatal: failed },
+      hooks: { onFatal: failed, onRemoved: removed },
       stopping: ended,
       ...special,
     })
@@ -66,7 +69,12 @@ async function serve(
       clusterId: broker.clusterId,
     })
     const code = await ended
-    if (code !== EXIT_OK) return code
+    if (code !== EXIT_OK && code !== EXIT_REMOVED) return code
+    if (code === EXIT_REMOVED) {
+      log.warn('the broker was removed from its cluster for good and holds no shard any more', {
+        hint: 'its data directory is of no more use: empty it, and a broker on it joins as a new one',
+      })
+    }
     log.info('the broker is stopping')
     await broker.stop()
     log.info('the broker has stopped')

@@ -82,7 +82,7 @@ class Run {
     )
     this.print(`drained after ${secondsSince(began)} s`)
     for (const { nodeId } of going) await admin.setBrokerRole(nodeId, 'removed')
-    await Promise.all(leaving.map((broker) => broker.end('SIGTERM')))
+    await Promise.all(leaving.map((broker) => broker.ended()))
   }
 
   /** Until it is even as each of the brokers sees it, which is told with what the clients have met meanwhile. */
