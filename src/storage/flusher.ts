@@ -11,6 +11,7 @@
 // write or sync nobody knows what the file holds.
 
 import { EastGuardError } from '../base/errors.ts'
+import type { SegmentKey } from '../model/segment-key.ts'
 import type { Timer } from '../ports/clock.ts'
 import { DiskError } from '../ports/disk.ts'
 import { CacheBudget } from './cache/budget.ts'
@@ -25,7 +26,7 @@ import { ReadAhead } from './segment/reader.ts'
 import type { OpenSegment, SegmentEngine, SegmentEnv, StoredSegment } from './segment/types.ts'
 import { TopicGone } from './segment/writer.ts'
 import { Segment } from './segment-log.ts'
-import type { SegmentKey, SegmentListener } from './types.ts'
+import type { SegmentListener } from './types.ts'
 
 const JOBS_MAX = 2
 /** Full blocks written to one segment before its sync. */

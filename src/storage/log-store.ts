@@ -10,6 +10,7 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import type { TopicId } from '../model/ids.ts'
+import type { SegmentKey } from '../model/segment-key.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import { type Disk, DiskError, type DiskFault } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
@@ -30,7 +31,6 @@ import type {
   LogStoreListener,
   LogStoreOptions,
   Room,
-  SegmentKey,
   SegmentListener,
   SegmentLog,
 } from './types.ts'

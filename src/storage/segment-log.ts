@@ -14,6 +14,7 @@ import { assert } from '../base/assert.ts'
 import { EastGuardError } from '../base/errors.ts'
 import { maxTimestamp } from '../model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../model/entry.ts'
+import { placeOfKey, type SegmentKey } from '../model/segment-key.ts'
 import { Queue } from './cache/queue.ts'
 import { Tail } from './cache/tail.ts'
 import { IndexSlot } from './index/index-file.ts'
@@ -25,8 +26,7 @@ import { getBlockHeader, placeSeed } from './segment/format.ts'
 import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
 import type { StoredSegment } from './segment/types.ts'
 import { cutSegment, SegmentWriter } from './segment/writer.ts'
-import { placeOfKey } from './segment-keys.ts'
-import type { SegmentKey, SegmentListener } from './types.ts'
+import type { SegmentListener } from './types.ts'
 
 const SCAN_ENTRIES = 1024
 

@@ -1,9 +1,8 @@
 // The segments that have data here, by key and by topic: dropping one topic must not cost a walk over all.
 
 import type { TopicId } from '../model/ids.ts'
+import { keyText, type SegmentKey } from '../model/segment-key.ts'
 import type { StoredSegment } from './segment/types.ts'
-import { keyText } from './segment-keys.ts'
-import type { SegmentKey } from './types.ts'
 
 export class SegmentMap {
   private readonly byTopic = new Map<TopicId, Map<string, StoredSegment>>()

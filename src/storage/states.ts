@@ -4,12 +4,13 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import type { TopicId } from '../model/ids.ts'
+import type { SegmentKey } from '../model/segment-key.ts'
 import type { Disk } from '../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from './checked-file.ts'
 import type { DurableDirs } from './durable-dirs.ts'
 import { listOrNothing } from './recovery/on-disk.ts'
 import { parseSegmentFile, rangeDir, segmentBase } from './segment/paths.ts'
-import type { Catalog, SegmentKey } from './types.ts'
+import type { Catalog } from './types.ts'
 
 const EXTENSION = '.state'
 

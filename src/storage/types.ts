@@ -11,13 +11,7 @@
 
 import type { Entry } from '../model/entry.ts'
 import type { TopicId } from '../model/ids.ts'
-
-/** Which segment; the same segment number may occur in two ranges of a topic. */
-export interface SegmentKey {
-  readonly topicId: TopicId
-  readonly range: number
-  readonly segment: number
-}
+import type { SegmentKey } from '../model/segment-key.ts'
 
 export interface SegmentListener {
   /** `segment.durableEnd` has moved. Called once per group commit, in the turn in which the sync returned. */

@@ -10,8 +10,9 @@ import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { ResultOf, RollSegment } from '../../core/metadata/commands.ts'
 import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 import { DiskError } from '../../ports/disk.ts'
-import type { SegmentKey, SegmentLog } from '../../storage/types.ts'
+import type { SegmentLog } from '../../storage/types.ts'
 import type { RangeLeader } from './leader.ts'
 
 const ROLL_RETRY_MS = 250

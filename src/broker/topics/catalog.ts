@@ -1,6 +1,7 @@
 import type { MetadataView } from '../../core/metadata/types.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { Catalog, SegmentKey } from '../../storage/types.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
+import type { Catalog } from '../../storage/types.ts'
 
 /** What the log store of a node may ask of the metadata: which segments should be there, those of others are not. */
 export function catalogOf(state: MetadataView, node: NodeId): Catalog {

@@ -4,7 +4,8 @@
 import { EastGuardError } from '../../base/errors.ts'
 import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { Segment, Topic } from '../../core/metadata/types.ts'
-import type { LogStore, SegmentKey } from '../../storage/types.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
+import type { LogStore } from '../../storage/types.ts'
 import type { BrokerParts } from '../options.ts'
 
 /** Segments that the metadata has dropped, and all that is left of topics it has deleted: a crash came in between. */

@@ -7,10 +7,10 @@
 
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
+import { keyText, parseKeyText } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
 import type { StoredSegment } from '../segment/types.ts'
-import { keyText, parseKeyText } from '../segment-keys.ts'
 import { markDamaged, type RecoveryEnv } from './recover-segments.ts'
 
 const DAMAGE_FILE = 'damaged'

@@ -2,10 +2,9 @@
 // over and left alone.
 
 import type { TopicId } from '../../model/ids.ts'
+import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import { type DirEntry, type Disk, DiskError } from '../../ports/disk.ts'
 import { parseRangeDir, parseSegmentFile, parseTopicDir, TOPICS_DIR } from '../segment/paths.ts'
-import { keyText } from '../segment-keys.ts'
-import type { SegmentKey } from '../types.ts'
 
 export interface SegmentOnDisk {
   readonly key: SegmentKey

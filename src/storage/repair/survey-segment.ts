@@ -10,6 +10,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import { isHole } from '../../model/batch/hole.ts'
 import { ENVELOPE_BYTES } from '../../model/entry.ts'
+import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readWhole } from '../checked-file.ts'
 import { entriesIn, type FoundEntry } from '../segment/check.ts'
@@ -24,8 +25,6 @@ import {
   samePlace,
 } from '../segment/format.ts'
 import { readSalvage } from '../segment/salvage.ts'
-import { placeOfKey } from '../segment-keys.ts'
-import type { SegmentKey } from '../types.ts'
 import type { Placed } from './losses.ts'
 import { SegmentBytes } from './segment-bytes.ts'
 

@@ -9,13 +9,13 @@
 // tells, at the end of an open segment, it says from where on more may be lost.
 
 import { EastGuardError } from '../../base/errors.ts'
+import { keyText } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readChecked } from '../checked-file.ts'
 import { readDamage } from '../recovery/damage-file.ts'
 import { listOrNothing } from '../recovery/on-disk.ts'
 import { placedEntries, walContents } from '../recovery/wal-contents.ts'
 import { segmentBase } from '../segment/paths.ts'
-import { keyText } from '../segment-keys.ts'
 import { statePath } from '../states.ts'
 import { TRASH_DIR } from '../trash.ts'
 import type { Catalog } from '../types.ts'

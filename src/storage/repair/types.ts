@@ -1,6 +1,6 @@
 // What `repair` is told, what it finds, and the words for it.
 
-import type { SegmentKey } from '../types.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 
 /** What the metadata knows of a segment. */
 export interface SegmentFacts {

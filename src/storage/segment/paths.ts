@@ -6,7 +6,7 @@
 //                                      <20-digit segment>.<token>.state   range state, the log store's
 
 import { type TopicId, topicId } from '../../model/ids.ts'
-import type { SegmentKey } from '../types.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 
 export const TOPICS_DIR = 'topics'
 

@@ -7,11 +7,12 @@
 // Recovered is not yet durable: nobody hears of a recovered segment before settle() has resolved.
 
 import type { Entry } from '../../model/entry.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Disk } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { DurableDirs } from '../durable-dirs.ts'
-import type { Catalog, LogStoreOptions, SegmentKey, SegmentListener, SegmentLog } from '../types.ts'
+import type { Catalog, LogStoreOptions, SegmentListener, SegmentLog } from '../types.ts'
 import type { Wal, WalTarget } from '../wal/types.ts'
 
 export interface SegmentEnv {

@@ -8,7 +8,7 @@
 import { fromHex, toHex } from '../../base/bytes.ts'
 import { ByteReader, ByteWriter } from '../../base/cursor.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
-import type { SegmentKey } from '../types.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 
 export interface SegmentEnd {
   readonly key: SegmentKey

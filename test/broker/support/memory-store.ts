@@ -5,13 +5,8 @@ import { assert } from '../../../src/base/assert.ts'
 import { maxTimestamp } from '../../../src/model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
-import type {
-  LogStore,
-  Room,
-  SegmentKey,
-  SegmentListener,
-  SegmentLog,
-} from '../../../src/storage/types.ts'
+import type { SegmentKey } from '../../../src/model/segment-key.ts'
+import type { LogStore, Room, SegmentListener, SegmentLog } from '../../../src/storage/types.ts'
 
 function nameOf(key: SegmentKey): string {
   return `${key.topicId}/${key.range}/${key.segment}`

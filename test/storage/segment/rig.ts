@@ -5,16 +5,12 @@ import { putI64, putU32 } from '../../../src/base/bytes.ts'
 import { maxTimestamp, placeBatch, setBatchCrc } from '../../../src/model/batch/header.ts'
 import type { Entry } from '../../../src/model/entry.ts'
 import { topicId } from '../../../src/model/ids.ts'
+import type { SegmentKey } from '../../../src/model/segment-key.ts'
 import type { Disk } from '../../../src/ports/disk.ts'
 import { DurableDirs } from '../../../src/storage/durable-dirs.ts'
 import { openSegmentEngine } from '../../../src/storage/flusher.ts'
 import type { SegmentEngine, StoredSegment } from '../../../src/storage/segment/types.ts'
-import type {
-  LogStoreOptions,
-  SegmentKey,
-  SegmentListener,
-  SegmentLog,
-} from '../../../src/storage/types.ts'
+import type { LogStoreOptions, SegmentListener, SegmentLog } from '../../../src/storage/types.ts'
 import type { Wal, WalTarget } from '../../../src/storage/wal/types.ts'
 import { keptLog, type ManualClock, manualClock, settle } from '../support/ports.ts'
 
