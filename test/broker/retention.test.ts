@@ -44,6 +44,7 @@ function topicWith(openedAt: readonly number[], policy: Partial<TopicPolicy>): T
         attempt: 0,
         endEntry: i + 1,
         nextOffsets: [10 * (i + 1)],
+        tailFrom: i + 1,
         placement: { ...placement, token: `${i}` },
         timeMs,
       },

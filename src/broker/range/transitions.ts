@@ -150,6 +150,7 @@ async function rollSegment(leader: RangeLeader): Promise<Rolled | undefined> {
     attempt: open.attempt,
     endEntry,
     nextOffsets: state.nextOffsets(),
+    tailFrom: endEntry,
     placement: { replicas: [context.nodeId], token, stateDigest: stateDigest(bytes) },
     timeMs: context.clock.wall(),
   })

@@ -1,7 +1,7 @@
 // Commands as bytes, as they stand in the metadata log:
 //
 //   0  u8  kind      the numbers below never change their meaning
-//   1  u8  version   of this kind's body, 1
+//   1  u8  version   of this kind's body; the newest is written, older ones are read as well
 //   2      body      codec/ has one file per family
 //
 // A number that is unknown, or a body that does not end where the bytes end, is Truncated: what a newer broker has
@@ -27,9 +27,11 @@ import {
   readCancelEnd,
   readReassignSegment,
   readRollSegment,
+  readSettleSegment,
   writeCancelEnd,
   writeReassignSegment,
   writeRollSegment,
+  writeSettleSegment,
 } from './codec/segments.ts'
 import {
   readAddPartitions,
@@ -46,18 +48,20 @@ import { malformed } from './fields.ts'
 
 interface Codec<K extends CommandKind> {
   readonly number: number
+  /** The newest; absent: there is only the first. */
+  readonly version?: number
   readonly write: (w: ByteWriter, command: CommandOf<K>) => void
-  readonly read: (r: ByteReader) => CommandOf<K>
+  readonly read: (r: ByteReader, version: number) => CommandOf<K>
 }
 
-const VERSION = 1
+const FIRST_VERSION = 1
 
 const CODECS: { readonly [K in CommandKind]: Codec<K> } = {
   CreateTopic: { number: 1, write: writeCreateTopic, read: readCreateTopic },
   DeleteTopic: { number: 2, write: writeDeleteTopic, read: readDeleteTopic },
   AlterTopic: { number: 3, write: writeAlterTopic, read: readAlterTopic },
   AddPartitions: { number: 4, write: writeAddPartitions, read: readAddPartitions },
-  RollSegment: { number: 5, write: writeRollSegment, read: readRollSegment },
+  RollSegment: { number: 5, version: 2, write: writeRollSegment, read: readRollSegment },
   CancelEnd: { number: 6, write: writeCancelEnd, read: readCancelEnd },
   SplitRange: { number: 7, write: writeSplitRange, read: readSplitRange },
   MergeRange: { number: 8, write: writeMergeRange, read: readMergeRange },
@@ -68,6 +72,7 @@ const CODECS: { readonly [K in CommandKind]: Codec<K> } = {
   FoundCluster: { number: 13, write: writeFoundCluster, read: readFoundCluster },
   AddNode: { number: 14, write: writeAddNode, read: readAddNode },
   SetNodeRole: { number: 15, write: writeSetNodeRole, read: readSetNodeRole },
+  SettleSegment: { number: 16, write: writeSettleSegment, read: readSettleSegment },
 }
 
 const BY_NUMBER: ReadonlyMap<number, Codec<CommandKind>> = new Map(
@@ -77,7 +82,7 @@ const BY_NUMBER: ReadonlyMap<number, Codec<CommandKind>> = new Map(
 export function encodeCommand(command: Command): Uint8Array {
   const codec = CODECS[command.kind] as unknown as Codec<CommandKind>
   const w = new ByteWriter()
-  w.u8(codec.number).u8(VERSION)
+  w.u8(codec.number).u8(codec.version ?? FIRST_VERSION)
   codec.write(w, command)
   return w.finish()
 }
@@ -89,8 +94,10 @@ export function decodeCommand(bytes: Uint8Array): Command {
   const codec = BY_NUMBER.get(number)
   if (codec === undefined) throw malformed(`there is no metadata command ${number}`)
   const version = r.u8()
-  if (version !== VERSION) throw malformed(`metadata command ${number} has version ${version}`)
-  const command = codec.read(r)
+  if (version < FIRST_VERSION || version > (codec.version ?? FIRST_VERSION)) {
+    throw malformed(`metadata command ${number} has version ${version}`)
+  }
+  const command = codec.read(r, version)
   r.done()
   return command
 }

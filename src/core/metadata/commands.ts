@@ -63,6 +63,8 @@ export interface GivenEnd {
 export interface RollSegment extends GivenEnd {
   readonly kind: 'RollSegment'
   readonly topicId: TopicId
+  /** Entries from here to the end are stored on the successor's replicas under its token; the end itself: none are. */
+  readonly tailFrom: number
   readonly placement: Placement
   readonly timeMs: number
 }
@@ -97,6 +99,15 @@ export interface MergeRange {
   readonly right: GivenEnd
   readonly child: ChildPlacement
   readonly timeMs: number
+}
+
+/** Every replica of a sealed segment has all of it, with this digest: its tail is needed no more. */
+export interface SettleSegment {
+  readonly kind: 'SettleSegment'
+  readonly topicId: TopicId
+  readonly range: number
+  readonly segment: number
+  readonly digest: string
 }
 
 /** Changes who holds a sealed segment: first one that adds, later one that drops. */
@@ -160,6 +171,7 @@ export type Command =
   | CancelEnd
   | SplitRange
   | MergeRange
+  | SettleSegment
   | ReassignSegment
   | DropSegments
   | SetLogStart
@@ -186,6 +198,7 @@ interface Answers {
   CancelEnd: { readonly attempt: number }
   SplitRange: { readonly topic: Topic; readonly left: number; readonly right: number }
   MergeRange: { readonly topic: Topic; readonly child: number }
+  SettleSegment: { readonly topic: Topic }
   ReassignSegment: { readonly topic: Topic; readonly replicas: readonly NodeId[] }
   DropSegments: { readonly topic: Topic; readonly dropped: readonly number[] }
   SetLogStart: { readonly topic: Topic }

@@ -67,8 +67,18 @@ function segmentFault(
   if (sealed !== (one.endEntry !== undefined)) return `${name}: an end goes with a seal`
   if (one.replicas.length === 0) return `${name}: nobody holds it`
   if (one.firstOffsets.length !== width) return `${name}: ${one.firstOffsets.length} first offsets`
+  const fault = settlementFault(one)
+  if (fault !== undefined) return `${name}: ${fault}`
   const back = one.firstOffsets.some((o, i) => o < (before?.firstOffsets[i] ?? 0))
   return back ? `${name}: an offset goes back` : undefined
+}
+
+function settlementFault({ endEntry, digest, tail }: Segment): string | undefined {
+  if (digest !== '' && endEntry === undefined) return 'it is settled before it is sealed'
+  if (tail === undefined) return undefined
+  if (endEntry === undefined || tail.from >= endEntry) return 'its tail is beyond its end'
+  if (digest !== '') return 'it has a tail though it is settled'
+  return tail.holders.length === 0 || tail.token === '' ? 'nobody holds its tail' : undefined
 }
 
 /** Children that are still kept continue the numbers and the offsets of the range. */

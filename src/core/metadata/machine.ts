@@ -9,7 +9,7 @@ import { addNode, FIRST_NODE_NUMBER, foundCluster, setNodeRole } from './cluster
 import type { AllocateProducerIds, Command, Result } from './commands.ts'
 import { mergeRange, splitRange } from './ranges.ts'
 import { dropSegments, setLogStart } from './retention.ts'
-import { cancelEnd, reassignSegment, rollSegment } from './segments.ts'
+import { cancelEnd, reassignSegment, rollSegment, settleSegment } from './segments.ts'
 import { refuse } from './topic.ts'
 import { addPartitions, alterTopic, createTopic, deleteTopic } from './topics.ts'
 import type { MetadataState, Topic } from './types.ts'
@@ -95,6 +95,8 @@ function stepOf(state: MetadataState, command: Command): Step {
       return splitRange(topic, command)
     case 'MergeRange':
       return mergeRange(topic, command)
+    case 'SettleSegment':
+      return settleSegment(topic, command)
     case 'ReassignSegment':
       return reassignSegment(topic, command)
     case 'DropSegments':

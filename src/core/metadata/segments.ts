@@ -6,6 +6,11 @@
 //        └──CancelEnd(a)──> open, attempt a + 1          RollSegment(a) is refused from then on
 //
 // Retries compare and set on (range, segment, attempt), so the second of two rolls gets the first's result.
+//
+// A sealed segment may still lack entries on some of its replicas: the commit of its end acknowledged what lay in the tail,
+// and the tail is on the successor's replicas. It stays there until the segment is settled:
+//
+//   sealed, tail held by others ──SettleSegment(digest)──> sealed, no tail, every replica provable by the digest
 
 import type {
   CancelEnd,
@@ -14,24 +19,38 @@ import type {
   Refusal,
   ResultOf,
   RollSegment,
+  SettleSegment,
 } from './commands.ts'
 import { openOf, rangeByNumber, segmentByNumber } from './lookup.ts'
 import type { Step } from './machine.ts'
 import { lastSegment, openSegment, placementFault, refuse, sealLast, withRange } from './topic.ts'
-import type { Range, Segment, Topic } from './types.ts'
+import type { Range, Segment, Tail, Topic } from './types.ts'
 
 export function rollSegment(topic: Topic, command: RollSegment): Step<ResultOf<'RollSegment'>> {
   const earlier = earlierRoll(topic, command)
   if (earlier !== undefined) return { result: earlier }
   const range = rangeToSeal(topic, command)
   if ('ok' in range) return { result: range }
-  const fault = placementFault(command.placement, topic.policy)
+  const fault = placementFault(command.placement, topic.policy) ?? tailFault(command)
   if (fault !== undefined) return { result: fault }
   const { nextOffsets, placement, timeMs, endEntry } = command
   const successor = openSegment(command.segment + 1, nextOffsets, placement, timeMs)
-  const segments = [...sealLast(range, endEntry), successor]
+  const segments = [...sealLast(range, endEntry, tailOf(command)), successor]
   const changed = withRange(topic, { ...range, segments })
   return { result: rolled(changed, successor, endEntry), topic: changed }
+}
+
+function tailFault({ tailFrom, endEntry, placement }: RollSegment): Refusal | undefined {
+  if (!Number.isSafeInteger(tailFrom) || tailFrom < 0 || tailFrom > endEntry) {
+    return refuse('INTERNAL', `a tail from ${tailFrom} of ${endEntry} entries`)
+  }
+  const unnamed = tailFrom < endEntry && placement.token === ''
+  return unnamed ? refuse('INTERNAL', 'a tail goes with the token it was stored under') : undefined
+}
+
+function tailOf({ tailFrom, endEntry, placement }: RollSegment): Tail | undefined {
+  if (tailFrom === endEntry) return undefined
+  return { from: tailFrom, holders: placement.replicas, token: placement.token }
 }
 
 /** The result of the roll that has sealed this segment under this attempt, if one has. */
@@ -108,6 +127,34 @@ export function withNextAttempt(range: Range): Range {
   return { ...range, segments }
 }
 
+export function settleSegment(
+  topic: Topic,
+  command: SettleSegment,
+): Step<ResultOf<'SettleSegment'>> {
+  const { digest } = command
+  const range = rangeByNumber(topic, command.range)
+  const segment = range === undefined ? undefined : segmentByNumber(range, command.segment)
+  if (range === undefined || segment === undefined) {
+    return { result: conflict(topic, command, 'has dropped it') }
+  }
+  if (segment.state === 'open') return { result: conflict(topic, command, 'has it open') }
+  if (digest === '') return { result: refuse('INTERNAL', 'a segment is settled by its digest') }
+  if (segment.digest === digest) return { result: { ok: true, answer: { topic } } }
+  if (segment.digest !== '') {
+    return {
+      result: conflict(topic, command, `has settled it as ${segment.digest}, not ${digest}`),
+    }
+  }
+  const settled: Segment = { ...segment, digest, tail: undefined }
+  const changed = withRange(topic, withSegment(range, settled))
+  return { result: { ok: true, answer: { topic: changed } }, topic: changed }
+}
+
+function withSegment(range: Range, changed: Segment): Range {
+  const put = (one: Segment): Segment => (one.segment === changed.segment ? changed : one)
+  return { ...range, segments: range.segments.map(put) }
+}
+
 export function reassignSegment(
   topic: Topic,
   command: ReassignSegment,
@@ -123,6 +170,10 @@ export function reassignSegment(
   if (segment.replicas.includes(replica) === (change === 'add')) {
     return { result: { ok: true, answer: { topic, replicas: segment.replicas } } }
   }
+  // Until all of it is known to be on those who stay, the one that goes may have what they lack.
+  if (change === 'drop' && segment.digest === '') {
+    return { result: conflict(topic, command, 'has not settled it') }
+  }
   const replicas =
     change === 'add'
       ? [...segment.replicas, replica]
@@ -130,7 +181,6 @@ export function reassignSegment(
   if (replicas.length === 0) {
     return { result: conflict(topic, command, 'would lose its last replica') }
   }
-  const segments = range.segments.map((one) => (one === segment ? { ...one, replicas } : one))
-  const changed = withRange(topic, { ...range, segments })
+  const changed = withRange(topic, withSegment(range, { ...segment, replicas }))
   return { result: { ok: true, answer: { topic: changed, replicas } }, topic: changed }
 }

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Refusal } from './commands.ts'
-import type { Placement, Range, Segment, Topic } from './types.ts'
+import type { Placement, Range, Segment, Tail, Topic } from './types.ts'
 
 export function refuse(
   code: ErrorCode,
@@ -30,6 +30,8 @@ export function openSegment(
     attempt: 0,
     token: placement.token,
     stateDigest: placement.stateDigest,
+    digest: '',
+    tail: undefined,
   }
 }
 
@@ -52,9 +54,9 @@ export function openRange(
 }
 
 /** The range with its open segment sealed; still without a successor, which the caller adds. */
-export function sealLast(range: Range, endEntry: number): readonly Segment[] {
+export function sealLast(range: Range, endEntry: number, tail?: Tail): readonly Segment[] {
   const last = lastSegment(range)
-  return [...range.segments.slice(0, -1), { ...last, state: 'sealed', endEntry }]
+  return [...range.segments.slice(0, -1), { ...last, state: 'sealed', endEntry, tail }]
 }
 
 /** There is always one: a range without segments leaves the list. */

@@ -19,6 +19,18 @@ export interface Segment extends SegmentView {
   readonly token: string
   /** Of that state; empty with an empty token. */
   readonly stateDigest: string
+  /** Over all its entries. Empty: open, or not settled, which is until every replica has shown that it has all of it. */
+  readonly digest: string
+  /** Of an unsettled one, when its own replicas may lack its last entries. */
+  readonly tail: Tail | undefined
+}
+
+/** The last entries of a sealed segment, which those who were chosen for its successor have stored with the range state. */
+export interface Tail {
+  /** The entry number of its first; it goes to the segment's end. */
+  readonly from: number
+  readonly holders: readonly NodeId[]
+  readonly token: string
 }
 
 export interface Range extends RangeView {

@@ -162,8 +162,8 @@ async function churn(log: ShardedLog, steps: number): Promise<void> {
     assert.ok(one !== undefined && range !== undefined)
     const { topicId } = one
     const end = given(range, 1)
-    const place = { topicId, placement: placement(), timeMs: i } as const
-    assert.ok((await log.propose({ kind: 'RollSegment', ...place, ...end })).ok)
+    const roll = { topicId, placement: placement(), timeMs: i, tailFrom: 1 } as const
+    assert.ok((await log.propose({ kind: 'RollSegment', ...roll, ...end })).ok)
     const belowSegment = end.segment + 1
     await log.propose({ kind: 'DropSegments', topicId, range: range.range, belowSegment })
   }

@@ -38,6 +38,7 @@ function roll(state: MetadataState, range: number, entries: number, token: strin
     kind: 'RollSegment',
     topicId: topic(1),
     ...end,
+    tailFrom: entries,
     placement: placement(token),
     timeMs: 5,
   })
@@ -171,6 +172,7 @@ test('a roll seals at the end, opens the successor, and its retry gets the first
     kind: 'RollSegment',
     topicId: topic(1),
     ...end,
+    tailFrom: 4,
     placement: placement('first'),
     timeMs: 5,
   } as const
@@ -194,6 +196,7 @@ test('a cancelled end never commits', () => {
   const late = {
     kind: 'RollSegment',
     topicId: topic(1),
+    tailFrom: 4,
     placement: placement(),
     timeMs: 5,
   } as const
@@ -210,6 +213,7 @@ test('an end of zero entries is an end; one whose offsets do not follow from it 
   const command = {
     kind: 'RollSegment',
     topicId: topic(1),
+    tailFrom: 0,
     placement: placement(),
     timeMs: 5,
   } as const
@@ -308,6 +312,8 @@ test('a sealed segment gains a replica before it loses one, and never the last',
   const state = withTopic()
   roll(state, 0, 1)
   const at = { kind: 'ReassignSegment', topicId: topic(1), range: 0, segment: 1 } as const
+  const settle = { kind: 'SettleSegment', topicId: topic(1), range: 0, segment: 1 } as const
+  assert.ok(run(state, { ...settle, digest: 'whole' }).ok)
   refused(run(state, { ...at, change: 'drop', replica: node(1) }), 'METADATA_CONFLICT')
   assert.ok(run(state, { ...at, change: 'add', replica: node(2) }).ok)
   const dropped = run(state, { ...at, change: 'drop', replica: node(1) })
@@ -332,6 +338,7 @@ test('apply names the topics that changed, and only those', () => {
     kind: 'RollSegment',
     topicId: topic(1),
     ...end,
+    tailFrom: 1,
     placement: placement(),
     timeMs: 5,
   } as const

@@ -14,6 +14,7 @@ import type {
   MetadataView,
   Placement,
   Range,
+  Segment,
   Topic,
 } from '../../../src/core/metadata/types.ts'
 import { type NodeId, nodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
@@ -92,7 +93,7 @@ export function randomCommand(state: MetadataView, chance: Prng): Command {
   const range = pick(chance, one.active) as Range
   const segments = range.segments
   const timeMs = chance.below(1e9)
-  switch (chance.below(16)) {
+  switch (chance.below(19)) {
     case 0:
       return chance.below(4) === 0 ? { kind: 'DeleteTopic', topicId } : alter(topicId, chance)
     case 1:
@@ -138,14 +139,23 @@ export function randomCommand(state: MetadataView, chance: Prng): Command {
         starts: [{ partition, offset: chance.below(100) }],
       }
     }
-    default:
+    case 12:
+    case 13: {
+      const { segment } = pick(chance, segments) as Segment
+      const digest = pick(chance, ['', 'one', 'one', 'one', 'other']) as string
+      return { kind: 'SettleSegment', topicId, range: range.range, segment, digest }
+    }
+    default: {
+      const end = randomEnd(range, chance)
       return {
         kind: 'RollSegment',
         topicId,
-        ...randomEnd(range, chance),
+        ...end,
+        tailFrom: Math.max(0, end.endEntry + 1 - chance.below(4)),
         placement: randomPlacement(chance),
         timeMs,
       }
+    }
   }
 }
 

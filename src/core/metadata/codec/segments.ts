@@ -1,25 +1,31 @@
-// RollSegment      16B topic id, given end, placement, i64 time
+// RollSegment      16B topic id, given end, [from version 2: i64 tail from], placement, i64 time
 // CancelEnd        16B topic id, u32 range, i64 segment, u32 attempt
+// SettleSegment    16B topic id, u32 range, i64 segment, text digest
 // ReassignSegment  16B topic id, u32 range, i64 segment, bool drop, 16B replica
 //
 // given end        u32 range, i64 segment, u32 attempt, i64 end entry, next offsets
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
 import { readNodeId, readTopicId, writeId } from '../../../model/id-bytes.ts'
-import type { CancelEnd, ReassignSegment, RollSegment } from '../commands.ts'
+import type { CancelEnd, ReassignSegment, RollSegment, SettleSegment } from '../commands.ts'
 import { readGivenEnd, readPlacement, writeGivenEnd, writePlacement } from '../fields.ts'
 
 export function writeRollSegment(w: ByteWriter, command: RollSegment): void {
   writeId(w, command.topicId)
   writeGivenEnd(w, command)
+  w.i64(command.tailFrom)
   writePlacement(w, command.placement)
   w.i64(command.timeMs)
 }
-export function readRollSegment(r: ByteReader): RollSegment {
+export function readRollSegment(r: ByteReader, version: number): RollSegment {
+  const topicId = readTopicId(r)
+  const end = readGivenEnd(r)
   return {
     kind: 'RollSegment',
-    topicId: readTopicId(r),
-    ...readGivenEnd(r),
+    topicId,
+    ...end,
+    // Before there were replicas nothing was missing at a roll.
+    tailFrom: version === 1 ? end.endEntry : r.u53(),
     placement: readPlacement(r),
     timeMs: r.u53(),
   }
@@ -36,6 +42,20 @@ export function readCancelEnd(r: ByteReader): CancelEnd {
     range: r.u32(),
     segment: r.u53(),
     attempt: r.u32(),
+  }
+}
+
+export function writeSettleSegment(w: ByteWriter, command: SettleSegment): void {
+  writeId(w, command.topicId)
+  w.u32(command.range).i64(command.segment).text(command.digest)
+}
+export function readSettleSegment(r: ByteReader): SettleSegment {
+  return {
+    kind: 'SettleSegment',
+    topicId: readTopicId(r),
+    range: r.u32(),
+    segment: r.u53(),
+    digest: r.text(),
   }
 }
 
