@@ -18,7 +18,13 @@ import type { MembersChange } from '../../core/raft/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 import type { Entry, Refusal } from '../../model/raft.ts'
 import type { Timer } from '../../ports/clock.ts'
-import type { PeerMessage, Propose, ProposeAnswer, ShardLeader } from '../../wire/peer/types.ts'
+import type {
+  PeerMessage,
+  Propose,
+  ProposeAnswer,
+  ShardLeader,
+  ShardMessage,
+} from '../../wire/peer/types.ts'
 import { ShardCopy } from './copy.ts'
 import { FeedFollower } from './feed-follower.ts'
 import { Leaderless } from './leaderless.ts'
@@ -263,11 +269,11 @@ export class Shards {
     for (const message of messages) {
       if (this.ended !== undefined) return
       // A shard that this cluster does not have: nothing can be meant by it.
-      if (message.shard < this.options.shards) this.one(from, message)
+      if ('shard' in message && message.shard < this.options.shards) this.one(from, message)
     }
   }
 
-  private one(from: NodeId, message: PeerMessage): void {
+  private one(from: NodeId, message: ShardMessage): void {
     const { shard } = message
     const { turns } = this.memberships
     switch (message.kind) {

@@ -11,6 +11,8 @@
 //   7 feed-snapshot    number index │ number term │ members │ part
 //   8 feed-end         optional leader
 //
+// and without a shard, from 9 on, what segment-codec.ts lists.
+//
 // Bodies tell their own ends, so nothing stands between two messages. What a later version adds gets a new kind, and is
 // sent to nobody whose hello names an older version.
 
@@ -32,9 +34,10 @@ import {
   writePart,
 } from './fields.ts'
 import { readRaft, writeRaft } from './raft.ts'
-import type { FeedRequest, PeerMessage } from './types.ts'
+import { readSegmentMessage, SEGMENT_KINDS, writeSegmentMessage } from './segment-codec.ts'
+import type { FeedRequest, PeerMessage, ShardMessage } from './types.ts'
 
-const KINDS = [
+const SHARD_KINDS = [
   'raft',
   'propose',
   'propose-answer',
@@ -44,10 +47,16 @@ const KINDS = [
   'feed',
   'feed-snapshot',
   'feed-end',
-] as const satisfies readonly PeerMessage['kind'][]
+] as const satisfies readonly ShardMessage['kind'][]
+const KINDS: readonly PeerMessage['kind'][] = [...SHARD_KINDS, ...SEGMENT_KINDS]
 
 export function writeMessage(w: ByteWriter, message: PeerMessage): void {
   writeChoice(w, KINDS, message.kind)
+  if ('shard' in message) writeShardMessage(w, message)
+  else writeSegmentMessage(w, message)
+}
+
+function writeShardMessage(w: ByteWriter, message: ShardMessage): void {
   w.u32(message.shard)
   switch (message.kind) {
     case 'raft':
@@ -95,6 +104,16 @@ export function writeMessage(w: ByteWriter, message: PeerMessage): void {
 /** A snapshot's bytes are a view of what was read. */
 export function readMessage(r: ByteReader, from: NodeId, to: NodeId): PeerMessage {
   const kind = readChoice(r, KINDS)
+  return isOfShard(kind) ? readShardMessage(r, kind, from, to) : readSegmentMessage(r, kind)
+}
+
+type ShardKind = ShardMessage['kind']
+const OF_SHARD: ReadonlySet<PeerMessage['kind']> = new Set(SHARD_KINDS)
+function isOfShard(kind: PeerMessage['kind']): kind is ShardKind {
+  return OF_SHARD.has(kind)
+}
+
+function readShardMessage(r: ByteReader, kind: ShardKind, from: NodeId, to: NodeId): ShardMessage {
   const shard = r.u32()
   switch (kind) {
     case 'raft':

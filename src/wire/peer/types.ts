@@ -1,8 +1,10 @@
-// What one broker tells another about a shard. Besides Raft's own messages: proposals and reads for a shard's leader from
-// brokers that do not lead it, and the feed, by which a broker that is no member follows what a shard has applied.
+// What one broker tells another about a shard: Raft's own messages, proposals and reads for a shard's leader from brokers that
+// do not lead it, and the feed, by which a broker that is no member follows what a shard has applied. What is said about
+// segments is in segments.ts.
 
 import type { NodeId } from '../../model/ids.ts'
 import type { Entry, Members, Message, Refusal } from '../../model/raft.ts'
+import type { SegmentMessage } from './segments.ts'
 
 interface OfShard {
   readonly shard: number
@@ -86,7 +88,7 @@ interface FeedEnd extends OfShard {
   readonly leader: ShardLeader | undefined
 }
 
-export type PeerMessage =
+export type ShardMessage =
   | RaftMessage
   | Propose
   | ProposeAnswer
@@ -96,3 +98,5 @@ export type PeerMessage =
   | Feed
   | FeedSnapshot
   | FeedEnd
+
+export type PeerMessage = ShardMessage | SegmentMessage

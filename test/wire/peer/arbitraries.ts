@@ -1,7 +1,8 @@
 // Arbitrary messages between brokers, as a broker might send them.
 
 import fc from 'fast-check'
-import { type NodeId, nodeId } from '../../../src/model/ids.ts'
+import { ERRORS, type ErrorCode } from '../../../src/base/errors.ts'
+import { type NodeId, nodeId, type TopicId } from '../../../src/model/ids.ts'
 import {
   type AppendAnswer,
   type Entry,
@@ -10,7 +11,10 @@ import {
   type Payload,
   REFUSALS,
 } from '../../../src/model/raft.ts'
-import type { PeerMessage } from '../../../src/wire/peer/types.ts'
+import { END_REASONS } from '../../../src/model/segment-ends.ts'
+import type { SegmentKey } from '../../../src/model/segment-key.ts'
+import type { SegmentMessage } from '../../../src/wire/peer/segments.ts'
+import type { PeerMessage, ShardMessage } from '../../../src/wire/peer/types.ts'
 
 export const FROM: NodeId = nodeId('a'.repeat(32))
 export const TO: NodeId = nodeId('b'.repeat(32))
@@ -117,8 +121,8 @@ export const raft: fc.Arbitrary<Message> = fc.oneof(...Object.values(RAFT))
 
 const shard = fc.oneof(fc.nat(255), fc.nat(0xffff_ffff))
 
-const PEER: {
-  readonly [K in PeerMessage['kind']]: fc.Arbitrary<Extract<PeerMessage, { kind: K }>>
+const SHARD: {
+  readonly [K in ShardMessage['kind']]: fc.Arbitrary<Extract<ShardMessage, { kind: K }>>
 } = {
   raft: fc.record({ kind: fc.constant('raft'), shard, message: raft }),
   propose: fc.record({
@@ -171,4 +175,88 @@ const PEER: {
   ),
   'feed-end': fc.record({ kind: fc.constant('feed-end'), shard, leader }),
 }
-export const peerMessage: fc.Arbitrary<PeerMessage> = fc.oneof(...Object.values(PEER))
+
+const key: fc.Arbitrary<SegmentKey> = fc.record({
+  topicId: fc.stringMatching(/^[0-9a-f]{32}$/) as fc.Arbitrary<TopicId>,
+  range: whole,
+  segment: whole,
+})
+const why = fc.constantFrom(...END_REASONS)
+const few = { maxLength: 4 }
+const shardsAt = fc.array(fc.record({ shard, index: whole }), few)
+const failed = fc.array(fc.record({ node, why: text }), few)
+
+const SEGMENT: {
+  readonly [K in SegmentMessage['kind']]: fc.Arbitrary<Extract<SegmentMessage, { kind: K }>>
+} = {
+  'lease-request': fc.record({
+    kind: fc.constant('lease-request'),
+    seq: whole,
+    boot: whole,
+    oldestSyncMs: whole,
+    shards: shardsAt,
+    unfit: fc.array(fc.record({ key, why }), few),
+  }),
+  'lease-answer': fc.record({
+    kind: fc.constant('lease-answer'),
+    seq: whole,
+    shards: shardsAt,
+    withheld: fc.array(key, few),
+  }),
+  'ask-end': fc.record({ kind: fc.constant('ask-end'), key, attempt: whole, why }),
+  'give-end': fc.record({
+    kind: fc.constant('give-end'),
+    key,
+    boot: whole,
+    given: fc.record({ attempt: whole, end: whole, highWatermark: whole, failed, why }),
+  }),
+  'end-refused': fc.record({
+    kind: fc.constant('end-refused'),
+    key,
+    code: fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[])),
+    text,
+  }),
+  fence: fc.record({ kind: fc.constant('fence'), key }),
+  'fence-answer': fc.record({
+    kind: fc.constant('fence-answer'),
+    key,
+    answer: fc.record({
+      boot: whole,
+      end: whole,
+      highWatermark: whole,
+      unsure: fc.option(text, { nil: undefined }),
+    }),
+  }),
+  'stage-order': fc.record({
+    kind: fc.constant('stage-order'),
+    key,
+    token: text,
+    end: whole,
+    tailFrom: whole,
+    replicas: nodes,
+  }),
+  'stage-report': fc.record({
+    kind: fc.constant('stage-report'),
+    key,
+    token: text,
+    outcome: fc.oneof(
+      fc.record({ nextOffsets: fc.array(whole, few), stateDigest: text }),
+      fc.record({ failed }),
+    ),
+  }),
+  inspect: fc.record({ kind: fc.constant('inspect'), key }),
+  'inspect-answer': fc.record({
+    kind: fc.constant('inspect-answer'),
+    key,
+    answer: fc.oneof(
+      fc.record({ kind: fc.constant('whole' as const), digest: text }),
+      fc.record({ kind: fc.constant('part' as const), end: whole }),
+      fc.record({ kind: fc.constant('damaged' as const), why: text }),
+    ),
+  }),
+}
+
+export const peerMessage: fc.Arbitrary<PeerMessage> = fc.oneof<fc.Arbitrary<PeerMessage>[]>(
+  ...Object.values(SHARD),
+  ...Object.values(SEGMENT),
+)

@@ -1,0 +1,56 @@
+// How a segment's end is found, as values: what its replicas say, over whichever link, and what the machines of core/segment
+// take and answer.
+
+import type { NodeId } from './ids.ts'
+
+/** Why a replica is out, or an end is asked for: for logs and for people. The place is the format: new ones go to the end. */
+export const END_REASONS = [
+  'full',
+  'old',
+  'follower-failed',
+  'leader-failed',
+  'restarted',
+  'damaged',
+  'under-replicated',
+  'drained',
+  'policy',
+] as const
+export type EndReason = (typeof END_REASONS)[number]
+
+export interface FailedReplica {
+  readonly node: NodeId
+  readonly why: string
+}
+
+/** An end that a leader gave, under an attempt. It appends nothing any more, until it learns what became of it. */
+export interface LeadersEnd {
+  readonly attempt: number
+  readonly end: number
+  readonly highWatermark: number
+  readonly failed: readonly FailedReplica[]
+  readonly why: EndReason
+}
+
+/** What a fenced replica says. It counts for the start that gave it. */
+export interface FenceAnswer {
+  readonly boot: number
+  /** Its entries that are durable. */
+  readonly end: number
+  /** The greatest that it has seen. */
+  readonly highWatermark: number
+  /** Undefined: sure. Else damage can touch this segment here, and this says what. */
+  readonly unsure: string | undefined
+}
+
+/** What a holder says of a staging. */
+export type StageOutcome =
+  /** All have stored state and tail. Next offsets: of each partition of the range, in order. */
+  | { readonly nextOffsets: readonly number[]; readonly stateDigest: string }
+  | { readonly failed: readonly FailedReplica[] }
+
+/** How much of a sealed segment a replica holds. */
+export type InspectAnswer =
+  | { readonly kind: 'whole'; readonly digest: string }
+  /** Entries below `end`, which may be none. */
+  | { readonly kind: 'part'; readonly end: number }
+  | { readonly kind: 'damaged'; readonly why: string }
