@@ -201,6 +201,13 @@ export const ERRORS = {
     meaning: 'the records at this offset were lost, and an operator has accepted that',
     hint: 'go on at the offset that the message names',
   },
+  NOT_REPLICA: {
+    number: 63,
+    retriable: true,
+    meaning:
+      'this broker does not hold what was to be read, or has not heard of its leader for too long',
+    hint: 'go to one of the addresses given',
+  },
   // Availability and time.
   NOT_READY: {
     number: 80,

@@ -9,8 +9,9 @@
 import { EastGuardError } from '../base/errors.ts'
 import type { NodeId, TopicId } from '../model/ids.ts'
 import type { NodeRole } from '../model/metadata.ts'
+import { redirectError, redirectIn } from '../model/redirect.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
-import { describeCluster } from './describe.ts'
+import { describeCluster, reachable } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
 import type { TopicRef } from './metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
@@ -154,8 +155,8 @@ export class Broker {
     }
     const leader = runtime.leaderOf(partition)
     if (leader === undefined) {
-      const { code, message } = notHere(runtime, partition)
-      sink.refused(slot, code, message)
+      const error = this.notHere(runtime, partition)
+      sink.refused(slot, error.code, error.message, redirectIn(error))
       return
     }
     leader.produce(partition, batch, leastKeyHash, greatestKeyHash, acks, timeoutMs, sink, slot)
@@ -173,7 +174,7 @@ export class Broker {
     if (runtime === undefined) {
       return new EastGuardError('UNKNOWN_TOPIC', `there is no topic with the id ${topicId}`)
     }
-    if (runtime.leaderOf(partition) === undefined) return notHere(runtime, partition)
+    if (runtime.leaderOf(partition) === undefined) return this.notHere(runtime, partition)
     return new Cursor(this.parts.store, runtime, partition, offset)
   }
 
@@ -207,6 +208,19 @@ export class Broker {
     throw new EastGuardError(code, message, { detail })
   }
 
+  private notHere(runtime: TopicRuntime, partition: number): EastGuardError {
+    const { name, policy } = runtime.topic
+    const open = runtime.openSegment(partition)
+    if (open === undefined) {
+      const message = `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`
+      return new EastGuardError('UNKNOWN_PARTITION', message)
+    }
+    const [leader] = open.replicas
+    const message = `partition ${partition} of topic ${name} is led by node ${leader ?? 'none'}`
+    const brokers = leader === undefined ? [] : reachable(this.options, [leader])
+    return redirectError('NOT_LEADER', message, { segment: open.segment, brokers })
+  }
+
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
     for (const leader of this.context.holding.all()) leader.resumeHeld()
@@ -221,15 +235,4 @@ export class Broker {
     for (const runtime of this.runtimes.all()) runtime.stop()
     await Promise.allSettled(this.dropping.values())
   }
-}
-
-function notHere(runtime: TopicRuntime, partition: number): EastGuardError {
-  const { name, policy } = runtime.topic
-  const node = runtime.leaderElsewhere(partition)
-  if (node !== undefined) {
-    const message = `partition ${partition} of topic ${name} is led by node ${node}`
-    return new EastGuardError('NOT_LEADER', message, { detail: { node } })
-  }
-  const message = `the topic ${name} has ${policy.partitions} partitions and no partition ${partition}`
-  return new EastGuardError('UNKNOWN_PARTITION', message)
 }

@@ -2,6 +2,7 @@
 
 import type { MetadataView } from '../core/metadata/types.ts'
 import type { NodeId } from '../model/ids.ts'
+import type { RedirectBroker } from '../model/redirect.ts'
 import type { DiskSpace } from '../ports/disk.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { BrokerOptions, Neighbour } from './options.ts'
@@ -81,6 +82,19 @@ function describeBrokers(
       ),
   ]
   return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)
+}
+
+/** Those of `nodes` whose addresses are known, this broker among them: where a client may be sent. */
+export function reachable(
+  options: BrokerOptions,
+  nodes: readonly NodeId[],
+): readonly RedirectBroker[] {
+  const addresses = new Map([[options.nodeId, options.advertised]])
+  for (const { nodeId, client } of options.others()) addresses.set(nodeId, client)
+  return nodes.flatMap((nodeId) => {
+    const address = addresses.get(nodeId)
+    return address === undefined ? [] : [{ nodeId, address }]
+  })
 }
 
 /** Who has followed nobody else since its leader died still names it, and it answers nobody. */

@@ -7,10 +7,12 @@
 // bound what one connection may have in flight.
 
 import type { ErrorCode } from '../base/errors.ts'
+import type { Redirect } from '../model/redirect.ts'
 
 export interface ProduceSink {
   produced(slot: number, baseOffset: number, logTimeMs: number): void
-  refused(slot: number, code: ErrorCode, message: string): void
+  /** `redirect`: where to go instead, with NOT_LEADER. */
+  refused(slot: number, code: ErrorCode, message: string, redirect?: Redirect): void
 }
 
 /** Numbers, not names, because they travel in every produce. */

@@ -2,8 +2,7 @@
 
 import { fromHex } from '../../base/bytes.ts'
 import { activeRange, openOf } from '../../core/metadata/lookup.ts'
-import type { Range, Topic } from '../../core/metadata/types.ts'
-import type { NodeId } from '../../model/ids.ts'
+import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
 import { isSystemTopic } from '../../model/topic-name.ts'
 import type { RangeContext } from '../range/context.ts'
 import { RangeLeader } from '../range/leader.ts'
@@ -72,10 +71,10 @@ export class TopicRuntime {
     return openOf(range)?.replicas[0] === this.context.nodeId
   }
 
-  /** Who leads the partition elsewhere; undefined when there is no such partition. */
-  leaderElsewhere(partition: number): NodeId | undefined {
+  /** The open segment that the partition is written to; undefined when there is no such partition. */
+  openSegment(partition: number): Segment | undefined {
     const range = activeRange(this.topic, partition)
-    return range === undefined ? undefined : openOf(range)?.replicas[0]
+    return range === undefined ? undefined : openOf(range)
   }
 
   /** Everybody who waits here is told that the topic is gone. */

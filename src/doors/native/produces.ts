@@ -5,6 +5,7 @@
 import { EastGuardError, type ErrorCode } from '../../base/errors.ts'
 import type { Broker } from '../../broker/broker.ts'
 import { ACKS_ALL, ACKS_LEADER, ACKS_NONE, type ProduceSink } from '../../broker/sinks.ts'
+import type { Redirect } from '../../model/redirect.ts'
 import { requestIdOf } from '../../wire/native/header.ts'
 import {
   PRODUCE_ONE_BYTES,
@@ -119,8 +120,14 @@ export class Produces implements ProduceSink {
     this.close(slot)
   }
 
-  refused(slot: number, error: ErrorCode, message: string): void {
-    const result: ProduceResult = { error, message, baseOffset: -1, logAppendTimeMs: -1 }
+  refused(slot: number, error: ErrorCode, message: string, redirect?: Redirect): void {
+    const result: ProduceResult = {
+      error,
+      message,
+      baseOffset: -1,
+      logAppendTimeMs: -1,
+      ...(redirect === undefined ? {} : { redirect }),
+    }
     const several = this.several[slot]
     const requestId = this.requestIds[slot] as number
     if (several !== undefined) this.settle(several, slot, result)

@@ -21,6 +21,7 @@ import {
 } from '../../wire/native/list-offsets.ts'
 import { type ListTopicsResponse, listTopics } from '../../wire/native/list-topics.ts'
 import type { Message } from '../../wire/native/message.ts'
+import { statusOf } from '../../wire/native/redirect.ts'
 import { setBrokerRole } from '../../wire/native/set-broker-role.ts'
 
 const NO_TOKEN = '0'.repeat(32)
@@ -124,6 +125,6 @@ async function find(
   try {
     return { error: undefined, ...(await broker.findOffset(topicId, partition, place)) }
   } catch (error) {
-    return { error: toEastGuardError(error).code, offset: -1, timestamp: -1 }
+    return { ...statusOf(toEastGuardError(error)), offset: -1, timestamp: -1 }
   }
 }

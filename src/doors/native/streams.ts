@@ -8,8 +8,9 @@ import { Cursor } from '../../broker/read/cursor.ts'
 import { ConsumeStream, type StreamSink } from '../../broker/read/stream.ts'
 import type { Entry } from '../../model/entry.ts'
 import { type ConsumedPartition, type ConsumeRequest, consume } from '../../wire/native/consume.ts'
-import { consumeDataHead } from '../../wire/native/consume-data.ts'
+import { consumeDataHead, consumeEndFrame } from '../../wire/native/consume-data.ts'
 import { responseFrame } from '../../wire/native/header.ts'
+import { statusOf } from '../../wire/native/redirect.ts'
 import type { Outbox } from './outbox.ts'
 import { STREAMS_MAX } from './settings.ts'
 
@@ -84,7 +85,7 @@ export class Streams {
 
 async function standing(cursor: Cursor | EastGuardError): Promise<ConsumedPartition> {
   if (cursor instanceof EastGuardError) {
-    return { error: cursor.code, highWatermark: -1, logStart: -1 }
+    return { ...statusOf(cursor), highWatermark: -1, logStart: -1 }
   }
   try {
     const highWatermark = await cursor.highWatermark()
@@ -92,7 +93,7 @@ async function standing(cursor: Cursor | EastGuardError): Promise<ConsumedPartit
     const outside = offset < logStart || offset > highWatermark
     return { error: outside ? 'OFFSET_OUT_OF_RANGE' : undefined, highWatermark, logStart }
   } catch (error) {
-    return { error: toEastGuardError(error).code, highWatermark: -1, logStart: -1 }
+    return { ...statusOf(toEastGuardError(error)), highWatermark: -1, logStart: -1 }
   }
 }
 
@@ -131,7 +132,7 @@ class Pushes implements StreamSink {
     const place = this.indexes[index] as number
     const { nextOffset } = error.detail
     const next = typeof nextOffset === 'number' ? nextOffset : -1
-    this.outbox.push(consumeDataHead(this.requestId, error.code, place, -1, -1, next, 0))
+    this.outbox.push(consumeEndFrame(this.requestId, place, next, statusOf(error)))
     return this.goesOn()
   }
 

@@ -1,5 +1,6 @@
 // CONSUME_DATA: what a stream pushes. A response frame whose request id is that of CONSUME; its status is 0, or says why
-// this partition's stream ended (OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, DAMAGED ...); then there is no error body.
+// this partition's stream ended (OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, DAMAGED ...); then there is no error body, and in
+// place of the batches only NOT_LEADER and NOT_REPLICA have something: a redirect (redirect.ts).
 //
 //   u32 length │ u8 15 │ u8 0 │ u32 request id │ u16 status │ u32 index │ i64 high watermark │ i64 log start │ i64 next offset │ batches
 //
@@ -9,7 +10,9 @@
 // RECORDS_LOST it is the next offset that can be read.
 
 import { getI64, getU32, putI64, putU32 } from '../../base/bytes.ts'
+import { ByteReader, Truncated } from '../../base/cursor.ts'
 import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import { redirects } from '../../model/redirect.ts'
 import {
   LENGTH_BYTES,
   putResponseHeader,
@@ -19,6 +22,7 @@ import {
   statusOf,
 } from './header.ts'
 import { OPERATION } from './operations.ts'
+import { type Redirecting, readRedirect, redirectBytes } from './redirect.ts'
 
 const FIXED_BYTES = 28
 export const CONSUME_DATA_HEAD_BYTES: number = RESPONSE_HEADER_BYTES + FIXED_BYTES
@@ -44,9 +48,25 @@ export function consumeDataHead(
   return head
 }
 
-export interface ConsumeData {
+/** The push that ends a partition's stream. */
+export function consumeEndFrame(
+  requestId: number,
+  index: number,
+  nextOffset: number,
+  end: Redirecting & { readonly error: ErrorCode },
+): Uint8Array {
+  const redirect = redirectBytes(end)
+  const bytes = redirect.length
+  const head = consumeDataHead(requestId, end.error, index, -1, -1, nextOffset, bytes)
+  if (bytes === 0) return head
+  const frame = new Uint8Array(head.length + bytes)
+  frame.set(head)
+  frame.set(redirect, head.length)
+  return frame
+}
+
+export interface ConsumeData extends Redirecting {
   readonly requestId: number
-  readonly error: ErrorCode | undefined
   readonly index: number
   readonly highWatermark: number
   readonly logStart: number
@@ -61,13 +81,33 @@ export function readConsumeData(frame: Uint8Array): ConsumeData {
     throw new EastGuardError('DECODE_FAILED', `a push of ${frame.length} bytes is too short`)
   }
   const status = statusOf(frame)
+  const error = status === 0 ? undefined : errorCodeOf(status)
+  const behind = RESPONSE_BODY_AT + FIXED_BYTES
   return {
     requestId: requestIdOf(frame),
-    error: status === 0 ? undefined : errorCodeOf(status),
+    error,
     index: getU32(frame, 8),
     highWatermark: getI64(frame, 12),
     logStart: getI64(frame, 20),
     nextOffset: getI64(frame, 28),
-    batches: frame.subarray(RESPONSE_BODY_AT + FIXED_BYTES),
+    batches: frame.subarray(redirects(error) ? frame.length : behind),
+    ...redirectAt(frame, behind, error),
+  }
+}
+
+function redirectAt(
+  frame: Uint8Array,
+  at: number,
+  error: ErrorCode | undefined,
+): ReturnType<typeof readRedirect> {
+  if (!redirects(error)) return {}
+  try {
+    const r = new ByteReader(frame, at)
+    const redirect = readRedirect(r, error)
+    r.done()
+    return redirect
+  } catch (cause) {
+    if (!(cause instanceof Truncated)) throw cause
+    throw new EastGuardError('DECODE_FAILED', `a push is malformed: ${cause.message}`, { cause })
   }
 }

@@ -2,15 +2,17 @@
 // as the client has granted credit. The response comes first.
 //
 //   request   u32 credit bytes │ bool filtered │ u32 least │ u32 greatest (xxh32 of keys) │ list { 16B topic id │ u32 partition │ i64 offset }
-//   response  list { u16 status │ i64 high watermark │ i64 log start }, in the request's order
+//   response  list { u16 status │ i64 high watermark │ i64 log start │ redirect }, in the request's order
 //
-// A partition whose status is not 0 is not streamed; the others are.
+// A partition whose status is not 0 is not streamed; the others are. Only NOT_LEADER and NOT_REPLICA have a redirect
+// (redirect.ts).
 
 import { fromHex, toHex } from '../../base/bytes.ts'
-import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import { ERRORS, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import { type Message, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
+import { type Redirecting, readRedirect, writeRedirect } from './redirect.ts'
 
 export interface KeySpan {
   /** Both inclusive. */
@@ -31,8 +33,7 @@ export interface ConsumeRequest {
   readonly partitions: readonly ConsumePartition[]
 }
 
-export interface ConsumedPartition {
-  readonly error: ErrorCode | undefined
+export interface ConsumedPartition extends Redirecting {
   readonly highWatermark: number
   readonly logStart: number
 }
@@ -66,16 +67,16 @@ export const consume: Message<ConsumeRequest, ConsumeResponse> = {
       w.u16(p.error === undefined ? 0 : ERRORS[p.error].number)
         .i64(p.highWatermark)
         .i64(p.logStart)
+      writeRedirect(w, p)
     })
   },
   readResponse: (r) => ({
     partitions: readList(r, 18, () => {
       const status = r.u16()
-      return {
-        error: status === 0 ? undefined : errorCodeOf(status),
-        highWatermark: r.i64(),
-        logStart: r.i64(),
-      }
+      const error = status === 0 ? undefined : errorCodeOf(status)
+      const highWatermark = r.i64()
+      const logStart = r.i64()
+      return { error, highWatermark, logStart, ...readRedirect(r, error) }
     }),
   }),
 }

@@ -2,13 +2,14 @@
 // the first record at or after it, or offset -1 when there is none.
 //
 //   request   list { 16B topic id │ u32 partition │ i64 at }
-//   response  list { u16 status │ i64 offset │ i64 timestamp (-1: none) }
+//   response  list { u16 status │ i64 offset │ i64 timestamp (-1: none) │ redirect (redirect.ts) }
 
 import { fromHex, toHex } from '../../base/bytes.ts'
-import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import { ERRORS, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import { type Message, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
+import { type Redirecting, readRedirect, writeRedirect } from './redirect.ts'
 
 export const AT_LATEST = -1
 export const AT_EARLIEST = -2
@@ -21,8 +22,7 @@ export interface ListOffsetsRequest {
   }[]
 }
 
-export interface ListedOffset {
-  readonly error: ErrorCode | undefined
+export interface ListedOffset extends Redirecting {
   readonly offset: number
   readonly timestamp: number
 }
@@ -50,16 +50,16 @@ export const listOffsets: Message<ListOffsetsRequest, ListOffsetsResponse> = {
       w.u16(p.error === undefined ? 0 : ERRORS[p.error].number)
         .i64(p.offset)
         .i64(p.timestamp)
+      writeRedirect(w, p)
     })
   },
   readResponse: (r) => ({
     partitions: readList(r, 18, () => {
       const status = r.u16()
-      return {
-        error: status === 0 ? undefined : errorCodeOf(status),
-        offset: r.i64(),
-        timestamp: r.i64(),
-      }
+      const error = status === 0 ? undefined : errorCodeOf(status)
+      const offset = r.i64()
+      const timestamp = r.i64()
+      return { error, offset, timestamp, ...readRedirect(r, error) }
     }),
   }),
 }

@@ -2,16 +2,17 @@
 //
 //   request   u8 acks (0, 1, 255 = all) │ u32 timeout ms │ u16 count │ count x slot
 //   slot      16B topic id │ u32 partition │ u32 least key hash │ u32 greatest key hash │ u32 length │ batch
-//   response  u16 count │ count x { u16 status │ i64 base offset │ i64 log append ms │ text message (status != 0) }
+//   response  u16 count │ count x { u16 status │ i64 base offset │ i64 log append ms │ text message (status != 0) │ redirect }
 //
-// Results stand in the order of the slots. A frame that is malformed anywhere stores nothing.
+// Results stand in the order of the slots; only NOT_LEADER has a redirect (redirect.ts). A frame that is malformed anywhere stores nothing.
 //
 // The broker's side is a walk over the received bytes, not a decoded object: one small batch per request is the
 // hottest message of all.
 
 import { assert } from '../../base/assert.ts'
-import { fromHex, getU16, getU32, putI64, putU16, putU32, utf8 } from '../../base/bytes.ts'
-import { EastGuardError, ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
+import { fromHex, getU16, getU32, putI64, putU16, putU32 } from '../../base/bytes.ts'
+import { ByteWriter } from '../../base/cursor.ts'
+import { EastGuardError, ERRORS, errorCodeOf } from '../../base/errors.ts'
 import type { TopicId } from '../../model/ids.ts'
 import {
   LENGTH_BYTES,
@@ -22,6 +23,7 @@ import {
   readResponseBody,
 } from './header.ts'
 import { OPERATION } from './operations.ts'
+import { type Redirecting, readRedirect, writeRedirect } from './redirect.ts'
 
 export const ACKS_ALL = 255
 const HEAD_BYTES = 7
@@ -135,9 +137,8 @@ export function slotBatchLength(frame: Uint8Array, at: number): number {
   return getU32(frame, at + 28)
 }
 
-export interface ProduceResult {
-  /** Undefined: stored. */
-  readonly error: ErrorCode | undefined
+/** Without an error it is stored. */
+export interface ProduceResult extends Redirecting {
   readonly message: string
   readonly baseOffset: number
   readonly logAppendTimeMs: number
@@ -165,12 +166,9 @@ export function putProducedOne(
 
 /** The answer in the general case. */
 export function producedFrame(requestId: number, results: readonly ProduceResult[]): Uint8Array {
-  const messages = results.map((r) =>
-    r.error === undefined ? undefined : utf8(r.message.slice(0, 1024)),
-  )
+  const tails = results.map(tailOf)
   let length = RESPONSE_HEADER_BYTES + 2
-  for (const message of messages)
-    length += PRODUCE_RESULT_BYTES + (message === undefined ? 0 : 2 + message.length)
+  for (const tail of tails) length += PRODUCE_RESULT_BYTES + tail.length
   const frame = new Uint8Array(length)
   putResponseHeader(frame, 0, length - LENGTH_BYTES, OPERATION.PRODUCE, requestId, 0)
   putU16(frame, 12, results.length)
@@ -180,13 +178,21 @@ export function producedFrame(requestId: number, results: readonly ProduceResult
     putI64(frame, at + 2, result.baseOffset)
     putI64(frame, at + 10, result.logAppendTimeMs)
     at += PRODUCE_RESULT_BYTES
-    const message = messages[index]
-    if (message === undefined) continue
-    putU16(frame, at, message.length)
-    frame.set(message, at + 2)
-    at += 2 + message.length
+    const tail = tails[index] as Uint8Array
+    frame.set(tail, at)
+    at += tail.length
   }
   return frame
+}
+
+const NOTHING = new Uint8Array(0)
+
+/** What a result has behind its numbers. */
+function tailOf(result: ProduceResult): Uint8Array {
+  if (result.error === undefined) return NOTHING
+  const w = new ByteWriter().text(result.message.slice(0, 1024))
+  writeRedirect(w, result)
+  return w.finish()
 }
 
 /** The results in the order of the slots. Throws the error that the response carries, or DECODE_FAILED. */
@@ -199,7 +205,7 @@ export function readProduced(frame: Uint8Array): ProduceResult[] {
       const logAppendTimeMs = r.i64()
       const error = status === 0 ? undefined : errorCodeOf(status)
       const message = error === undefined ? '' : r.text()
-      results.push({ error, baseOffset, logAppendTimeMs, message })
+      results.push({ error, baseOffset, logAppendTimeMs, message, ...readRedirect(r, error) })
     }
     return results
   })

@@ -2,18 +2,23 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import { EastGuardError, ERRORS, type ErrorCode } from '../../../src/base/errors.ts'
+import { redirects } from '../../../src/model/redirect.ts'
 import {
   CONSUME_DATA_HEAD_BYTES,
   consumeDataHead,
+  consumeEndFrame,
   readConsumeData,
 } from '../../../src/wire/native/consume-data.ts'
 import { LENGTH_BYTES, operationOf } from '../../../src/wire/native/header.ts'
 import { OPERATION } from '../../../src/wire/native/operations.ts'
-import { plain } from './messages.ts'
+import { plain, redirecting } from './messages.ts'
 
 const push = fc.record({
   requestId: fc.nat(0xffff_ffff),
-  error: fc.option(fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[])), { nil: undefined }),
+  error: fc.option(
+    fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[]).filter((code) => !redirects(code))),
+    { nil: undefined },
+  ),
   index: fc.nat(0xffff_ffff),
   highWatermark: fc.maxSafeInteger(),
   logStart: fc.maxSafeInteger(),
@@ -60,5 +65,23 @@ it('a push that ends within its head is refused', () => {
       }
     }),
     { numRuns: 20 },
+  )
+})
+
+it('the push that ends a stream says where to go instead, and is refused when that is cut off', () => {
+  const end = redirecting(
+    fc.record({ error: fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[])) }),
+  )
+  fc.assert(
+    fc.property(end, fc.nat(), fc.maxSafeInteger(), (item, index, nextOffset) => {
+      const payload = consumeEndFrame(7, index, nextOffset, item).subarray(LENGTH_BYTES)
+      const read = readConsumeData(payload)
+      const expected = { requestId: 7, index, highWatermark: -1, logStart: -1, nextOffset }
+      assert.deepEqual(plain(read), plain({ ...expected, ...item, batches: new Uint8Array() }))
+      if (!redirects(item.error)) return
+      for (let length = 0; length < payload.length; length++) {
+        assert.throws(() => readConsumeData(payload.subarray(0, length)), { code: 'DECODE_FAILED' })
+      }
+    }),
   )
 })

@@ -11,6 +11,7 @@ import {
   type TopicView,
 } from '../../../src/model/metadata.ts'
 import { ACKS, TIERS, type TopicPolicy } from '../../../src/model/policy.ts'
+import { redirects } from '../../../src/model/redirect.ts'
 import { MEMBER_STATES } from '../../../src/model/swim.ts'
 import { addPartitions } from '../../../src/wire/native/add-partitions.ts'
 import { allocateProducerId } from '../../../src/wire/native/allocate-producer-id.ts'
@@ -27,6 +28,7 @@ import { listOffsets } from '../../../src/wire/native/list-offsets.ts'
 import { listTopics } from '../../../src/wire/native/list-topics.ts'
 import type { Message } from '../../../src/wire/native/message.ts'
 import type { OperationName } from '../../../src/wire/native/operations.ts'
+import type { Redirecting } from '../../../src/wire/native/redirect.ts'
 import { setBrokerRole } from '../../../src/wire/native/set-broker-role.ts'
 
 export interface MessageCase {
@@ -121,6 +123,20 @@ export const topicArbitrary: fc.Arbitrary<TopicView> = fc.record({
   ranges: fc.array(range, { maxLength: 3 }),
   logStartOffsets: fc.array(i64, { maxLength: 4 }),
 })
+
+const redirect = fc.record({
+  segment: fc.maxSafeInteger(),
+  brokers: fc.array(fc.record({ nodeId, address: fc.record({ host: text, port: u16 }) }), {
+    maxLength: 3,
+  }),
+})
+
+/** An item with a redirect exactly where its error asks for one. */
+export function redirecting<T extends Redirecting>(item: fc.Arbitrary<T>): fc.Arbitrary<T> {
+  return fc
+    .tuple(item, redirect)
+    .map(([each, to]) => (redirects(each.error) ? { ...each, redirect: to } : each))
+}
 
 export const MESSAGES: readonly MessageCase[] = [
   messageCase(
@@ -238,9 +254,12 @@ export const MESSAGES: readonly MessageCase[] = [
       partitions: fc.array(fc.record({ topicId, partition: u32, offset: i64 }), { maxLength: 3 }),
     }),
     fc.record({
-      partitions: fc.array(fc.record({ error: maybeError, highWatermark: i64, logStart: i64 }), {
-        maxLength: 3,
-      }),
+      partitions: fc.array(
+        redirecting(fc.record({ error: maybeError, highWatermark: i64, logStart: i64 })),
+        {
+          maxLength: 3,
+        },
+      ),
     }),
   ),
   messageCase('CONSUME_CREDIT', consumeCredit, fc.record({ bytes: u32 }), undefined),
@@ -252,9 +271,12 @@ export const MESSAGES: readonly MessageCase[] = [
       partitions: fc.array(fc.record({ topicId, partition: u32, at: i64 }), { maxLength: 4 }),
     }),
     fc.record({
-      partitions: fc.array(fc.record({ error: maybeError, offset: i64, timestamp: i64 }), {
-        maxLength: 4,
-      }),
+      partitions: fc.array(
+        redirecting(fc.record({ error: maybeError, offset: i64, timestamp: i64 })),
+        {
+          maxLength: 4,
+        },
+      ),
     }),
   ),
   messageCase(
