@@ -60,11 +60,11 @@ export class ShardedLog implements MetadataLog {
     }
   }
 
-  async propose<C extends Command>(command: C): Promise<ResultOf<C['kind']>> {
+  async propose<C extends Command>(command: C, term?: number): Promise<ResultOf<C['kind']>> {
     const bytes = encodeCommand(command)
     // What is applied everywhere is what can be read: a command that has no exact form must not reach a log.
     const exact = decodeCommand(bytes)
-    const result = await this.shards.propose(this.shardOf(exact), bytes)
+    const result = await this.shards.propose(this.shardOf(exact), bytes, term)
     // A command's result is of its own kind: apply answers each with its own.
     return result as ResultOf<C['kind']>
   }

@@ -19,9 +19,10 @@ export interface MetadataLog {
   /**
    * Resolves when the command is durable and applied, with its own result. Rejects with METADATA_UNAVAILABLE when nobody
    * takes it in time, with TIMEOUT when nobody knows what became of it, with STORAGE_FULL or TOO_MANY_REQUESTS, with
-   * BROKER_STOPPED once the log is closed, with DISK_FAILED when the disk failed.
+   * BROKER_STOPPED once the log is closed, with DISK_FAILED when the disk failed. With a term it takes effect in that term of
+   * the shard's leader or never.
    */
-  propose<C extends Command>(command: C): Promise<ResultOf<C['kind']>>
+  propose<C extends Command>(command: C, term?: number): Promise<ResultOf<C['kind']>>
   /**
    * Resolves when `state` has all that anybody was answered about the topic before this call, wherever. Rejects with
    * METADATA_UNAVAILABLE when nobody who could know answers.

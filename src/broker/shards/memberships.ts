@@ -132,6 +132,21 @@ export class Memberships {
     return { members, settled, leader, term, role, commit, appliedIndex }
   }
 
+  /**
+   * The term in which it leads, once the copy has applied an entry of that term: what it knows of the shard then is all that
+   * anybody was ever answered.
+   */
+  leads(shard: number): number | undefined {
+    const raft = this.replicas.get(shard)?.raft
+    if (raft?.role !== 'leader') return undefined
+    return this.host.copyOf(shard).appliedTerm === raft.term ? raft.term : undefined
+  }
+
+  /** Nobody else can lead at this moment. */
+  holdsLease(shard: number): boolean {
+    return this.replicas.get(shard)?.raft.holdsLease(this.now) ?? false
+  }
+
   /** Of its log, from an index on: what is held and has committed. */
   committed(shard: number, from: number): readonly Entry[] {
     const raft = this.replicas.get(shard)?.raft

@@ -57,6 +57,8 @@ interface Pending {
   readonly shard: number
   readonly number: number
   readonly command: Uint8Array
+  /** It is offered in this one only. */
+  readonly onlyTerm: number | undefined
   readonly deadlineMs: number
   offered: { readonly term: number; times: number; taken: boolean } | undefined
   dueMs: number
@@ -83,8 +85,11 @@ export class Proposals {
     return this.pending.size
   }
 
-  /** Rejects with METADATA_UNAVAILABLE, STORAGE_FULL, TOO_MANY_REQUESTS, or TIMEOUT when nobody knows what became of it. */
-  propose(shard: number, command: Uint8Array): Promise<Result> {
+  /**
+   * Rejects with METADATA_UNAVAILABLE, STORAGE_FULL, TOO_MANY_REQUESTS, or TIMEOUT when nobody knows what became of it. With a
+   * term it is taken in that one or never: what a leader has decided must not reach the log behind what another has.
+   */
+  propose(shard: number, command: Uint8Array, onlyTerm?: number): Promise<Result> {
     if (this.pending.size >= PROPOSALS_MAX) {
       const message = `${PROPOSALS_MAX} metadata changes are under way already`
       return Promise.reject(new EastGuardError('TOO_MANY_REQUESTS', message))
@@ -97,6 +102,7 @@ export class Proposals {
         shard,
         number,
         command,
+        onlyTerm,
         deadlineMs: now + timeoutMs,
         offered: undefined,
         dueMs: now,
@@ -129,8 +135,10 @@ export class Proposals {
 
   private attempt(pending: Pending, now: number): void {
     const { host } = this
-    const { shard, offered } = pending
+    const { shard, offered, onlyTerm } = pending
     const leader = host.leaderOf(shard)
+    const over = offered === undefined && onlyTerm !== undefined && leader?.term !== onlyTerm
+    if (over) return this.refuse(pending, 'the term of whoever wants the change is over')
     if (leader === undefined) {
       pending.dueMs = now + ASK_MS
       this.askWhoLeads(pending)
@@ -225,8 +233,12 @@ export class Proposals {
 
   private giveUp(id: ProposalId, pending: Pending): void {
     if (pending.offered !== undefined) return this.lose(id, pending)
-    this.forget(id)
-    pending.reject(unavailable(pending.shard, pending.why))
+    this.refuse(pending, pending.why)
+  }
+
+  private refuse(pending: Pending, why: string): void {
+    this.forget(proposalId(this.host.proposer, pending.number))
+    pending.reject(unavailable(pending.shard, why))
   }
 
   private lose(id: ProposalId, pending: Pending): void {

@@ -160,10 +160,20 @@ export class Shards {
   }
 
   /** Its own result. Rejects as Proposals.propose does, and with BROKER_STOPPED or DISK_FAILED. */
-  propose(shard: number, command: Uint8Array): Promise<Result> {
+  propose(shard: number, command: Uint8Array, term?: number): Promise<Result> {
     if (this.ended !== undefined) return Promise.reject(this.ended)
     if (this.closing) return Promise.reject(stopped())
-    return this.proposals.propose(shard, command)
+    return this.proposals.propose(shard, command, term)
+  }
+
+  /** The term in which this broker leads the shard, once it knows all that anybody was ever answered by it. */
+  leads(shard: number): number | undefined {
+    return this.memberships.leads(shard)
+  }
+
+  /** This broker leads the shard, and nobody else can at this moment. */
+  holdsLease(shard: number): boolean {
+    return this.memberships.holdsLease(shard)
   }
 
   /** Resolves when this broker's copy holds all that anybody was answered before. Rejects as Reads.fresh does. */

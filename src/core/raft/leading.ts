@@ -203,7 +203,7 @@ export class Leading {
   /** Answered when nothing that was answered elsewhere before can be missed. */
   read(id: string): void {
     const { commit } = this.host
-    if (this.termBegun && this.holdsLease()) {
+    if (this.termBegun && this.holdsLease(this.host.now)) {
       this.host.answerRead({ id, index: commit })
       return
     }
@@ -212,14 +212,14 @@ export class Leading {
     this.roundAnswered()
   }
 
-  private holdsLease(): boolean {
+  holdsLease(now: number): boolean {
     const { log, options } = this.host
     if (this.transfer !== undefined) return false
     if (this.alone()) return true
     // Whoever stays may be alone without this member, and a lone voter waits for nobody.
     if (!isVoter(log.members, options.id)) return false
     const lease = options.electionTimeoutMs * LEASE_SHARE
-    return this.host.now - this.quorumRoundBegan() < lease
+    return now - this.quorumRoundBegan() < lease
   }
 
   private answerReads(): void {

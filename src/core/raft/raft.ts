@@ -104,6 +104,11 @@ export class Raft implements LeadingHost {
     return this.leading?.caughtUp(node) ?? false
   }
 
+  /** It leads, and nobody else can at this moment. */
+  holdsLease(now: number): boolean {
+    return this.leading?.holdsLease(now) ?? false
+  }
+
   get members(): Members {
     return this.log.members
   }

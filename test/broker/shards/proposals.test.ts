@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EastGuardError } from '../../../src/base/errors.ts'
+import { ShardCopy } from '../../../src/broker/shards/copy.ts'
 import { type Offer, Proposals } from '../../../src/broker/shards/proposals.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
 import type { Refusal } from '../../../src/model/raft.ts'
@@ -18,7 +19,7 @@ interface Asked {
   readonly outcome: Promise<string>
 }
 
-function ask(): Asked {
+function ask(onlyTerm?: number, leaderTerm: () => number = () => TERM): Asked {
   const clock = manualClock()
   const offers: (Offer & { readonly to: NodeId })[] = []
   const proposals = new Proposals({
@@ -26,14 +27,14 @@ function ask(): Asked {
     proposer: 'p',
     timeoutMs: 2000,
     asked: 0,
-    leaderOf: () => ({ node: node(1), term: TERM }),
+    leaderOf: () => ({ node: node(1), term: leaderTerm() }),
     anyone: () => node(2),
     offer: (to, offer) => {
       offers.push({ to, ...offer })
       return undefined
     },
   })
-  const outcome = proposals.propose(0, COMMAND).then(
+  const outcome = proposals.propose(0, COMMAND, onlyTerm).then(
     () => 'answered',
     (error: unknown) => (error instanceof EastGuardError ? error.code : 'unknown'),
   )
@@ -72,6 +73,36 @@ test('a refusal says nothing of a proposal that was offered twice: the other off
     pass(asked, 2000)
     assert.equal(await asked.outcome, 'TIMEOUT')
   }
+})
+
+test('a proposal for one term is offered in no other', async () => {
+  const late = ask(TERM - 1)
+  assert.equal(late.offers.length, 0)
+  assert.equal(await late.outcome, 'METADATA_UNAVAILABLE')
+
+  let term = TERM
+  const refused = ask(TERM, () => term)
+  refuse(refused, 'not-leader')
+  term++
+  pass(refused, 100)
+  assert.equal(refused.offers.length, 1)
+  assert.equal(await refused.outcome, 'METADATA_UNAVAILABLE')
+
+  term = TERM
+  const taken = ask(TERM, () => term)
+  term++
+  // Nobody has said that it is not in the log.
+  pass(taken, 600)
+  taken.proposals.leaderChanged(0)
+  assert.deepEqual(
+    taken.offers.map((offer) => offer.term),
+    [TERM, 0, 0],
+  )
+  const copy = new ShardCopy(0, { changed: () => {}, applied: () => {}, advanced: () => {} })
+  copy.apply([{ index: 1, term, payload: { kind: 'empty' } }])
+  taken.proposals.advanced(copy, false)
+  assert.equal(await taken.outcome, 'METADATA_UNAVAILABLE')
+  assert.equal(taken.offers.length, 3)
 })
 
 test('asking who leads carries no command: only an offer does', async () => {

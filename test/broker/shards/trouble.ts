@@ -5,9 +5,9 @@ import type { ShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import { encodeCommand } from '../../../src/core/metadata/command-codec.ts'
 import type { MembersChange } from '../../../src/core/raft/types.ts'
 import { type NodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
-import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../../src/model/shards.ts'
+import { newTopicId, shardOfTopic, TOPIC_ID_RANDOM_BYTES } from '../../../src/model/shards.ts'
 import { createTopic } from '../../core/metadata/support.ts'
-import { isNever, type TopicTruth } from './truth.ts'
+import { isNever, type TopicTruth, type Truth } from './truth.ts'
 import { type Broker, SHARDS, World } from './world.ts'
 
 const NAMES = 8
@@ -36,6 +36,20 @@ export async function runSeed(seed: number): Promise<World> {
 
 function lookAll({ brokers, truth }: World): void {
   for (const { id, log } of brokers) if (log !== undefined) truth.look(log, id)
+  for (let shard = 0; shard < SHARDS; shard++) lookAtLeaders(brokers, truth, shard)
+}
+
+/** Who leads for certain is alone in that, and knows all that anybody was answered. */
+function lookAtLeaders(brokers: readonly Broker[], truth: Truth, shard: number): void {
+  const certain = brokers.filter(({ log }) => log?.shards.holdsLease(shard) === true)
+  if (certain.length > 1)
+    truth.violated(`${certain.length} brokers lead shard ${shard} for certain`)
+  for (const { id, log } of certain) {
+    if (log?.shards.leads(shard) === undefined) continue
+    const { there, gone } = truth.expected()
+    const ofShard = ({ topicId }: TopicTruth): boolean => shardOfTopic(topicId, SHARDS) === shard
+    truth.check(log, { there: there.filter(ofShard), gone: gone.filter(ofShard) }, id)
+  }
 }
 
 function trouble(world: World): void {
