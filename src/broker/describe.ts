@@ -10,7 +10,7 @@ import type { BrokerOptions, Neighbour } from './options.ts'
 type Described = DescribeClusterResponse['brokers'][number]
 type Known = Pick<
   Described,
-  'nodeId' | 'displayName' | 'host' | 'clientPort' | 'state' | 'hostLabel'
+  'nodeId' | 'displayName' | 'host' | 'clientPort' | 'state' | 'hostLabel' | 'rackLabel'
 >
 
 export function describeCluster(
@@ -57,9 +57,9 @@ function describeBrokers(
     diskTotalBytes: 0,
     diskFreeBytes: 0,
   })
-  const { nodeId, displayName, hostLabel, advertised, version } = options
+  const { nodeId, displayName, hostLabel, rackLabel, advertised, version } = options
   const { host, port: clientPort } = advertised
-  const own = { nodeId, displayName, host, hostLabel, state: 'alive' } as const
+  const own = { nodeId, displayName, host, hostLabel, rackLabel, state: 'alive' } as const
   const brokers = [
     {
       ...whole({ ...own, clientPort }),
@@ -70,15 +70,24 @@ function describeBrokers(
     ...options
       .others()
       .filter((other) => !isGone(other, nodes))
-      .map(({ nodeId: other, displayName: name, hostLabel: label, state: how, client }) =>
-        whole({
+      .map(
+        ({
           nodeId: other,
           displayName: name,
           hostLabel: label,
+          rackLabel: rack,
           state: how,
-          host: client.host,
-          clientPort: client.port,
-        }),
+          client,
+        }) =>
+          whole({
+            nodeId: other,
+            displayName: name,
+            hostLabel: label,
+            rackLabel: rack,
+            state: how,
+            host: client.host,
+            clientPort: client.port,
+          }),
       ),
   ]
   return brokers.sort((a, b) => a.nodeNumber - b.nodeNumber)

@@ -32,6 +32,7 @@ export interface Neighbour {
   readonly nodeId: NodeId
   readonly displayName: string
   readonly hostLabel: string
+  readonly rackLabel: string
   readonly state: MemberState
   /** Where brokers reach it, and where clients do. */
   readonly cluster: Address
@@ -46,6 +47,7 @@ export interface BrokerOptions {
   /** Where clients are told to connect. */
   readonly advertised: Address
   readonly hostLabel: string
+  readonly rackLabel: string
   /** The other brokers of the cluster, as far as they are known. */
   others(): readonly Neighbour[]
   /** How the metadata is spread over them. */

@@ -54,6 +54,8 @@ export interface BrokerView {
   readonly role: NodeRole
   /** Brokers with the same one are taken to fail together. */
   readonly hostLabel: string
+  /** Likewise, of a rack; empty: not known. */
+  readonly rackLabel: string
   /** Metadata shards that it holds, and leads. */
   readonly shards: number
   readonly leads: number

@@ -157,6 +157,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       clusterId: cluster.id,
       displayName: settings.displayName,
       hostLabel: settings.hostLabel,
+      rackLabel: settings.membership?.rackLabel ?? '',
       shards: () => metadata.shards.places(),
       version: options.version,
       advertised: { host: settings.advertiseHost, port: client.port },

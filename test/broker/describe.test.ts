@@ -44,6 +44,7 @@ function describe(state: Neighbour['state'], leader: Neighbour['nodeId']): Descr
     nodeId: OWN,
     displayName: 'own',
     hostLabel: 'here',
+    rackLabel: '',
     advertised: { host: '10.0.0.1', port: 2921 },
     shards: () => [{ members: [OWN, MEMBER], leader }],
     others: () => [MEMBER, REMOVED, UNKNOWN].map((node) => other(node, state)),
@@ -54,6 +55,6 @@ function describe(state: Neighbour['state'], leader: Neighbour['nodeId']): Descr
 
 function other(nodeId: Neighbour['nodeId'], state: Neighbour['state']): Neighbour {
   const address = { host: '10.0.0.2', port: 2922 }
-  const names = { displayName: 'other', hostLabel: 'there' }
+  const names = { displayName: 'other', hostLabel: 'there', rackLabel: 'r' }
   return { nodeId, ...names, state, cluster: address, client: address }
 }

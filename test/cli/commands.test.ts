@@ -242,6 +242,7 @@ test('whoever removes a broker is told what goes with it', async () => {
       state: 'alive',
       role: 'member',
       hostLabel: '',
+      rackLabel: '',
       shards: 1,
       leads: 1,
       version: '',

@@ -21,6 +21,7 @@ function broker(
     state: 'alive',
     role: 'member',
     hostLabel: '',
+    rackLabel: '',
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,

@@ -224,8 +224,8 @@ export class Members {
     const all: Neighbour[] = []
     for (const { member } of this.swim.table.all()) {
       const { node: nodeId, state } = member
-      const { name: displayName, hostLabel, cluster, client } = member.profile
-      all.push({ nodeId, displayName, hostLabel, state, cluster, client })
+      const { name: displayName, hostLabel, rackLabel, cluster, client } = member.profile
+      all.push({ nodeId, displayName, hostLabel, rackLabel, state, cluster, client })
     }
     return all
   }

@@ -198,6 +198,7 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
         state: broker.state,
         role: broker.role,
         host_label: broker.hostLabel,
+        rack_label: broker.rackLabel,
         shards: broker.shards,
         leads: broker.leads,
         // Only the broker that answers knows these, and of itself.

@@ -68,6 +68,7 @@ export class Machines {
                   nodeId,
                   displayName: host,
                   hostLabel: host,
+                  rackLabel: '',
                   state: 'alive' as const,
                   cluster: { host, port: CLUSTER_PORT },
                   client: { host, port: CLIENT_PORT },

@@ -3,7 +3,7 @@
 //   request   empty
 //   response  text cluster id │ u32 topics │ u32 ranges │ u32 segments │ u32 shards │ u32 shards led │ list broker
 //   broker    16B node id │ u32 number │ text name │ text host │ u16 client port │ u8 state │ u8 role │ text host label │
-//             u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free
+//             text rack label │ u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free
 //   state     0 alive, 1 suspect, 2 dead, 3 left       role   0 member, 1 draining, 2 removed
 //
 // Version and disk are empty and 0 of brokers that the one that answers has not heard them of.
@@ -42,6 +42,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
     writeList(w, s.brokers, (_, b) => {
       w.raw(fromHex(b.nodeId)).u32(b.nodeNumber).text(b.displayName).text(b.host).u16(b.clientPort)
       w.u8(MEMBER_STATES.indexOf(b.state)).u8(NODE_ROLES.indexOf(b.role)).text(b.hostLabel)
+      w.text(b.rackLabel)
       w.u32(b.shards).u32(b.leads)
       w.text(b.version).i64(b.diskTotalBytes).i64(b.diskFreeBytes)
     })
@@ -53,7 +54,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
     segments: r.u32(),
     shards: r.u32(),
     shardsLed: r.u32(),
-    brokers: readList(r, 56, () => ({
+    brokers: readList(r, 58, () => ({
       nodeId: nodeId(toHex(r.raw(16))),
       nodeNumber: r.u32(),
       displayName: r.text(),
@@ -62,6 +63,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
       state: readChoice(r, MEMBER_STATES, 'state'),
       role: readChoice(r, NODE_ROLES, 'role'),
       hostLabel: r.text(),
+      rackLabel: r.text(),
       shards: r.u32(),
       leads: r.u32(),
       version: r.text(),

@@ -29,6 +29,7 @@ test('two brokers become one cluster, and whoever joins takes its shards from it
       nodeId: idOf('b'),
       displayName: 'b',
       hostLabel: 'b',
+      rackLabel: '',
       state: 'alive',
       cluster: { host: 'b', port: 2922 },
       client: { host: 'b', port: 2921 },

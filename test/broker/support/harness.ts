@@ -100,6 +100,7 @@ export async function runBroker(
       advertised,
       others: () => [],
       hostLabel: 'test',
+      rackLabel: '',
       shards: () => [],
       defaultPolicy: (replicationFactor) => ({
         ...POLICY_DEFAULTS,

@@ -131,6 +131,7 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     advertised: { host: '', port: 0 },
     others: () => [],
     hostLabel: 'test',
+    rackLabel: '',
     shards: () => [],
     defaultPolicy: (replicationFactor) => ({
       ...POLICY_DEFAULTS,

@@ -217,6 +217,7 @@ export class FakeBroker {
           state: 'alive',
           role: 'member',
           hostLabel: host,
+          rackLabel: '',
           shards: 1,
           leads: 1,
           version: 'fake',

@@ -212,6 +212,7 @@ export const MESSAGES: readonly MessageCase[] = [
           state: fc.constantFrom(...MEMBER_STATES),
           role: fc.constantFrom(...NODE_ROLES),
           hostLabel: text,
+          rackLabel: text,
           shards: u32,
           leads: u32,
           version: text,
