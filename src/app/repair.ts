@@ -5,7 +5,7 @@ import { fileDisk } from '../io/disk/file-disk.ts'
 import { systemRandom } from '../io/random/system-random.ts'
 import type { Log } from '../ports/log.ts'
 import { repairDataDir } from '../server/repair.ts'
-import type { ResolvedConfig } from './config/keys.ts'
+import type { ResolvedConfig } from './config/key.ts'
 import { settingsOf } from './server.ts'
 
 export interface ReportedLoss {

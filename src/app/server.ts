@@ -12,9 +12,10 @@ import { nodeStreams } from '../io/tcp/node-streams.ts'
 import { nodeDatagrams } from '../io/udp/node-datagrams.ts'
 import type { Disk } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
+import { replicationOptions } from '../server/replication.ts'
 import { startServer } from '../server/server.ts'
 import type { BrokerHooks, RunningBroker, ServerSettings } from '../server/types.ts'
-import type { ResolvedConfig } from './config/keys.ts'
+import type { ResolvedConfig } from './config/key.ts'
 import { CLUSTER_PORT_DEFAULT, defaultPolicy } from './config/load.ts'
 
 export interface LocalServerOptions {
@@ -96,6 +97,15 @@ export function settingsOf(config: ResolvedConfig): ServerSettings {
     producerIdExpiryMs: config.producerIdExpiryMs,
     drainTimeoutMs: config.drainTimeoutMs,
     defaultPolicy: (replicationFactor) => defaultPolicy(config, replicationFactor),
+
+    ...replicationOptions({
+      replicaAckTimeoutMs: config.replicaAckTimeoutMs,
+      leaseSyncMs: config.leaseSyncMs,
+      leaseTtlMs: config.leaseTtlMs,
+      fenceWaitMs: config.fenceWaitMs,
+      hwStaleMs: config.hwStaleMs,
+      repairDelayMs: config.repairDelayMs,
+    }),
 
     journalFileBytes: JOURNAL_FILE_BYTES,
     metadataShards: config.metadataShards,

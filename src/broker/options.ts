@@ -1,5 +1,6 @@
 // What a broker is told at its start: the part of the configuration that it needs, and the ports it runs on.
 
+import { SEGMENT_TIMING, type SegmentTiming } from '../core/segment/types.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { TopicPolicy } from '../model/policy.ts'
 import type { MemberState } from '../model/swim.ts'
@@ -39,7 +40,24 @@ export interface Neighbour {
   readonly client: Address
 }
 
-export interface BrokerOptions {
+/** How replicas deal with one another. */
+export interface ReplicationOptions {
+  readonly segmentTiming: SegmentTiming
+  /** How often leases are asked for. */
+  readonly leaseSyncMs: number
+  /** A replica without news of its segment's high watermark for so long sends readers elsewhere. */
+  readonly hwStaleMs: number
+  /** Of a topic; default: 1, as long as brokers do not replicate records. */
+  readonly replicasMax?: number
+}
+
+export const REPLICATION_DEFAULTS: ReplicationOptions = {
+  segmentTiming: SEGMENT_TIMING,
+  leaseSyncMs: 100,
+  hwStaleMs: 2000,
+}
+
+export interface BrokerOptions extends ReplicationOptions {
   readonly nodeId: NodeId
   readonly clusterId: string
   readonly displayName: string

@@ -167,6 +167,10 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       producerIdExpiryMs: settings.producerIdExpiryMs,
       heldBytesMax: settings.unflushedBytesMax,
       others: () => neighbourhood.known(),
+      segmentTiming: settings.segmentTiming,
+      leaseSyncMs: settings.leaseSyncMs,
+      hwStaleMs: settings.hwStaleMs,
+      ...(settings.replicasMax !== undefined && { replicasMax: settings.replicasMax }),
     },
     parts,
   )

@@ -1,7 +1,7 @@
 // What a whole broker stands on, what it is told, and what its owner gets back.
 
 import type { MembersOptions } from '../broker/members/types.ts'
-import type { BrokerOptions, Neighbour } from '../broker/options.ts'
+import type { BrokerOptions, Neighbour, ReplicationOptions } from '../broker/options.ts'
 import type { Shards } from '../broker/shards/shards.ts'
 import type { ShardTiming } from '../broker/shards/types.ts'
 import type { NativeDoorSettings } from '../doors/native/settings.ts'
@@ -36,6 +36,7 @@ export interface ServerPorts {
 export interface ServerSettings
   extends LogStoreOptions,
     NativeDoorSettings,
+    ReplicationOptions,
     Pick<
       BrokerOptions,
       | 'displayName'

@@ -3,6 +3,7 @@
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { REPLICATION_DEFAULTS } from '../../src/broker/options.ts'
 import type { ClientOptions } from '../../src/client/api.ts'
 import { EastGuardClient } from '../../src/client/client.ts'
 import { POLICY_DEFAULTS } from '../../src/model/policy.ts'
@@ -40,6 +41,7 @@ const SETTINGS: ServerSettings = {
   blockBytes: 16 * 1024,
   flushAgeMs: 10_000,
   reserveBytes: 1024 * 1024,
+  ...REPLICATION_DEFAULTS,
   ...DOOR_SETTINGS,
 }
 

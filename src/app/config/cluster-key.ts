@@ -1,7 +1,7 @@
 // The cluster's keys, from the configuration or from a file that it names. No message holds any part of one.
 
 import { utf8 } from '../../base/bytes.ts'
-import type { ResolvedConfig } from './keys.ts'
+import type { ResolvedConfig } from './key.ts'
 
 const CHARACTERS_MIN = 16
 /** Two are enough to change one for another. */

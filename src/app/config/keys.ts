@@ -5,27 +5,6 @@
 // as theirs. A default of '' means that it is derived when the configuration is loaded; `derived` says from what.
 // Only literals stand here: the type of the resolved configuration is computed from the table.
 
-type KeyKind = 'text' | 'integer' | 'port' | 'size' | 'duration' | 'list' | 'choice'
-
-export interface KeySpec {
-  readonly kind: KeyKind
-  readonly default: string
-  /** Says what an empty default becomes. */
-  readonly derived?: string
-  /** In bytes for sizes, milliseconds for durations. */
-  readonly least?: number
-  readonly most?: number
-  /** -1, "no limit", is allowed too. */
-  readonly unlimited?: true
-  readonly choices?: readonly string[]
-  /** Never printed and never logged, not even when it is wrong. */
-  readonly secret?: true
-  readonly section: string
-  readonly what: string
-  readonly raising?: string
-  readonly lowering?: string
-}
-
 export const KEYS = {
   data_dir: {
     kind: 'text',
@@ -76,7 +55,7 @@ export const KEYS = {
     kind: 'port',
     default: '2923',
     section: 'Ports',
-    what: 'The port on which brokers replicate data. Used by clustering.',
+    what: 'The port on which brokers send one another records (TCP). 0 chooses a free one. Used by clustering.',
   },
   http_port: {
     kind: 'port',
@@ -159,7 +138,7 @@ export const KEYS = {
     least: 1,
     most: 7,
     section: 'Defaults of new topics',
-    what: 'Replicas of a topic whose creator names no number; fewer when fewer are possible. Brokers do not replicate records yet: there is one.',
+    what: 'Replicas of a topic whose creator names no number; as many as there are brokers when there are fewer.',
     raising: 'survives the loss of more brokers; each record is written more often',
     lowering: 'writes less; fewer losses are survived',
   },
@@ -239,6 +218,70 @@ export const KEYS = {
     what: 'The largest batch that a topic takes, compressed as it is sent.',
     raising: 'lets producers send larger batches; a request can hold more memory',
     lowering: 'bounds memory per request; large records are refused',
+  },
+  replica_ack_timeout_ms: {
+    kind: 'duration',
+    default: '750',
+    least: 10,
+    most: 600_000,
+    section: 'Replication',
+    what: 'A replica that has records to acknowledge and does not for so long is taken out: the segment is sealed and goes on elsewhere. A leader whose disk is stuck for so long is replaced likewise. Less than lease_ttl_ms.',
+    raising: 'tolerates slower disks and networks; writers wait longer when a broker fails',
+    lowering:
+      'writers wait less when a broker fails; a disk that is slow for a moment costs a replica',
+  },
+  lease_sync_ms: {
+    kind: 'duration',
+    default: '100',
+    least: 5,
+    most: 60_000,
+    section: 'Replication',
+    what: 'How often a broker has the leases of what it leads renewed. Less than a quarter of lease_ttl_ms.',
+    raising: 'costs less; fewer lost packets in a row stop writing',
+    lowering: 'rides out more lost packets; costs a little processor and network all the time',
+  },
+  lease_ttl_ms: {
+    kind: 'duration',
+    default: '2000',
+    least: 50,
+    most: 600_000,
+    section: 'Replication',
+    what: 'How long a broker may lead on without a renewal of its lease. Another takes over from one that is out of reach after a tenth more. The same on all brokers.',
+    raising: 'rides out longer interruptions; what a lost broker led is not writable for longer',
+    lowering:
+      'what a lost broker led is writable again sooner; short interruptions and pauses stop writing',
+  },
+  fence_wait_ms: {
+    kind: 'duration',
+    default: '500',
+    least: 0,
+    most: 600_000,
+    section: 'Replication',
+    what: 'When a leader is lost, how long the replicas that live may take to say how far they have come, after the first of them has.',
+    raising: 'leaves less to be copied afterwards; a slow replica delays the takeover for longer',
+    lowering: 'takes over sooner; a replica that answers late has to be repaired',
+  },
+  hw_stale_ms: {
+    kind: 'duration',
+    default: '2s',
+    least: 10,
+    most: 600_000,
+    section: 'Replication',
+    what: 'A replica that has heard nothing of its leader for so long sends readers elsewhere.',
+    raising:
+      'keeps readers where they are in short interruptions; they may lag for longer unnoticed',
+    lowering:
+      'moves readers away from a replica that lags sooner; short interruptions move them too',
+  },
+  repair_delay_ms: {
+    kind: 'duration',
+    default: '60s',
+    least: 0,
+    most: 2_592_000_000,
+    section: 'Replication',
+    what: 'A broker that is gone for longer is replaced in what it held: others copy it. A broker that comes back sooner only catches up.',
+    raising: 'copies less when brokers restart; there are fewer copies for longer when one is lost',
+    lowering: 'restores the number of copies sooner; a restart may cause needless copying',
   },
   wal_file_bytes: {
     kind: 'size',
@@ -428,41 +471,3 @@ export const KEYS = {
     what: 'The least level of log lines that are written to standard error.',
   },
 } as const
-
-export type ConfigKey = keyof typeof KEYS
-
-export const CONFIG_KEYS: readonly ConfigKey[] = Object.keys(KEYS) as ConfigKey[]
-
-/** The table with its literal types forgotten. */
-export function keySpec(key: ConfigKey): KeySpec {
-  return KEYS[key]
-}
-
-type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<Camel<Tail>>}`
-  : S
-
-type ValueOf<S extends KeySpec> = S extends { readonly choices: readonly (infer C)[] }
-  ? C
-  : S['kind'] extends 'integer' | 'port' | 'size' | 'duration'
-    ? number
-    : S['kind'] extends 'list'
-      ? readonly string[]
-      : string
-
-/** Every key with its value: `data_dir` is `dataDir`. Sizes are bytes, durations milliseconds, -1 is no limit. */
-export type ResolvedConfig = {
-  readonly [K in ConfigKey as Camel<K>]: ValueOf<(typeof KEYS)[K]>
-}
-
-export type ConfigValue = number | string | readonly string[]
-
-export function camelKey(key: string): string {
-  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-}
-export function flagOf(key: string): string {
-  return `--${key.replaceAll('_', '-')}`
-}
-export function variableOf(key: string): string {
-  return `EASTGUARD_${key.toUpperCase()}`
-}

@@ -20,11 +20,11 @@ import {
   type ConfigValue,
   camelKey,
   flagOf,
-  KEYS,
   keySpec,
   type ResolvedConfig,
   variableOf,
-} from './keys.ts'
+} from './key.ts'
+import { KEYS } from './keys.ts'
 import { parseValue } from './values.ts'
 
 export interface ConfigSource {
@@ -272,6 +272,16 @@ function relationFaults(config: ResolvedConfig): string[] {
   if (config.connectionBytesMax < config.maxFrameBytes) {
     faults.push(
       `connection_bytes_max is ${config.connectionBytesMax}: at least max_frame_bytes, ${config.maxFrameBytes}, is needed`,
+    )
+  }
+  if (config.replicaAckTimeoutMs >= config.leaseTtlMs) {
+    faults.push(
+      `replica_ack_timeout_ms is ${config.replicaAckTimeoutMs}: it must be less than lease_ttl_ms, ${config.leaseTtlMs}`,
+    )
+  }
+  if (config.leaseSyncMs * 4 >= config.leaseTtlMs) {
+    faults.push(
+      `lease_sync_ms is ${config.leaseSyncMs}: it must be less than a quarter of lease_ttl_ms, ${config.leaseTtlMs}`,
     )
   }
   for (const seed of config.joinSeedNodes) {

@@ -1,6 +1,6 @@
 // docs/reference/config.md, made from the table of keys.
 
-import { CONFIG_KEYS, flagOf, type KeySpec, keySpec, variableOf } from './keys.ts'
+import { CONFIG_KEYS, flagOf, type KeySpec, keySpec, variableOf } from './key.ts'
 
 const HEAD = `# Configuration
 

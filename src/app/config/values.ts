@@ -2,7 +2,7 @@
 // and the environment give text; all of them pass through here.
 
 import { z } from 'zod'
-import type { ConfigValue, KeySpec } from './keys.ts'
+import type { ConfigValue, KeySpec } from './key.ts'
 
 const SIZE_UNITS: Readonly<Record<string, number>> = {
   '': 1,

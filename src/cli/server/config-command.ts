@@ -7,7 +7,7 @@ import {
   type ConfigValue,
   camelKey,
   keySpec,
-} from '../../app/config/keys.ts'
+} from '../../app/config/key.ts'
 import { describeSource, type LoadedConfig } from '../../app/config/load.ts'
 import { configReference } from '../../app/config/reference.ts'
 import type { Json, Output } from '../output.ts'

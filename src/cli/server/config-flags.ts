@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { CONFIG_KEYS, camelKey, flagOf, keySpec } from '../../app/config/keys.ts'
+import { CONFIG_KEYS, camelKey, flagOf, keySpec } from '../../app/config/key.ts'
 import { type LoadedConfig, loadConfig } from '../../app/config/load.ts'
 
 export function addConfigFlags(command: Command): Command {

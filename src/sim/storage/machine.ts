@@ -1,5 +1,6 @@
 // The machine of a run: one broker, with files so small that little work turns every one of them over.
 
+import { REPLICATION_DEFAULTS } from '../../broker/options.ts'
 import type { NativeDoorSettings } from '../../doors/native/settings.ts'
 import { minInsyncDefault, POLICY_DEFAULTS } from '../../model/policy.ts'
 import type { ServerSettings } from '../../server/types.ts'
@@ -47,6 +48,7 @@ export function brokerSettings(host: string, sizes: SizeSettings): ServerSetting
     metadataShards: 4,
     metadataTiming: { electionTimeoutMs: 1000, heartbeatMs: 200, timeoutMs: 8000 },
     reserveBytes: 256 * 1024,
+    ...REPLICATION_DEFAULTS,
     ...DOOR_SETTINGS,
   }
 }

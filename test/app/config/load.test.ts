@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { CONFIG_KEYS, keySpec } from '../../../src/app/config/keys.ts'
+import { CONFIG_KEYS, keySpec } from '../../../src/app/config/key.ts'
 import { type ConfigInputs, configOf, loadConfig } from '../../../src/app/config/load.ts'
 import { parseDuration, parseSize } from '../../../src/app/config/values.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
@@ -137,6 +137,8 @@ test('values that contradict one another are refused', () => {
   assert.match(faultOf({ flags: { unflushed_bytes_max: '64MiB' } }), /less than cache_bytes/)
   assert.match(faultOf({ flags: { http_port: '2921' } }), /both 2921/)
   assert.match(faultOf({ flags: { default_min_insync_replicas: '5' } }), /at most/)
+  assert.match(faultOf({ flags: { lease_ttl_ms: '750' } }), /replica_ack_timeout_ms is 750: .*750/)
+  assert.match(faultOf({ flags: { lease_sync_ms: '500' } }), /a quarter of lease_ttl_ms, 2000/)
   assert.throws(() => configOf({ block_bytes: 2 ** 27 }), { code: 'INVALID_CONFIG' })
 })
 

@@ -3,6 +3,7 @@
 
 import { Broker } from '../../../src/broker/broker.ts'
 import type { MetadataListener, MetadataLog } from '../../../src/broker/metadata/types.ts'
+import { REPLICATION_DEFAULTS } from '../../../src/broker/options.ts'
 import { settleRecovered } from '../../../src/broker/topics/recovered.ts'
 import type { Command, ResultOf } from '../../../src/core/metadata/commands.ts'
 import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
@@ -110,6 +111,7 @@ export async function runBroker(
       defaultReplicationFactor: 3,
       retentionCheckMs: 50,
       producerIdExpiryMs: 3_600_000,
+      ...REPLICATION_DEFAULTS,
       heldBytesMax: 4 * MIB,
     },
     parts,

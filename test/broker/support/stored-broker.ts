@@ -8,6 +8,7 @@ import { prng } from '../../../src/base/prng.ts'
 import { Broker } from '../../../src/broker/broker.ts'
 import { openShardedLog } from '../../../src/broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
+import { REPLICATION_DEFAULTS } from '../../../src/broker/options.ts'
 import { ACKS_ALL } from '../../../src/broker/sinks.ts'
 import { catalogOf } from '../../../src/broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../../../src/broker/topics/recovered.ts'
@@ -141,6 +142,7 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     defaultReplicationFactor: 1,
     retentionCheckMs: 3_600_000,
     producerIdExpiryMs: 3_600_000,
+    ...REPLICATION_DEFAULTS,
     heldBytesMax: 1024 * 1024,
   }
 }
