@@ -58,6 +58,8 @@ class Flusher implements SegmentEngine, FlushRequests {
   private readonly running: Map<Segment, Promise<void>> = new Map()
   private readonly putOff: Map<Segment, { until: number; ms: number }> = new Map()
   private readonly waiters: Map<Segment, Waiter[]> = new Map()
+  /** Nothing of them is written for now: their ends change. */
+  private readonly held: Set<Segment> = new Set()
   private timer: Timer | undefined
   private closed = false
   private failed = false
@@ -83,17 +85,18 @@ class Flusher implements SegmentEngine, FlushRequests {
   }
 
   create(key: SegmentKey, listener: SegmentListener): StoredSegment {
-    const segment = new Segment(this.context, key, listener)
+    const segment = new Segment(this.context, key, listener, false)
     this.segments.add(segment)
     return segment
   }
 
   async open(key: SegmentKey, how: OpenSegment): Promise<StoredSegment> {
-    const segment = new Segment(this.context, key, undefined)
+    const segment = new Segment(this.context, key, undefined, true)
+    segment.repairable = how.repairable === true
     const base = segmentBase(how.topicName, key)
     const files = segment.useFiles(base)
     const cutDamage = await damageOf(finishCut(this.env.disk, base, files.log))
-    const found = await openSegmentFile(segment.place, files.log, files.index, how.walFirst).catch(
+    const found = await openSegmentFile(segment.place, files.log, files.index, how).catch(
       (error: unknown) => this.unreadable(error),
     )
     if (found.absent) {
@@ -127,15 +130,11 @@ class Flusher implements SegmentEngine, FlushRequests {
 
   advanced(segment: Segment): void {
     const { options } = this.env
-    if (segment.writer.committedBytes >= options.blockBytes) this.want(segment, 'blocks')
+    if (segment.writer.flushableBytes >= options.blockBytes) this.want(segment, 'blocks')
     const { unflushedBytes } = this.context.budget
     if (unflushedBytes * 2 > options.unflushedBytesMax && this.running.size < JOBS_MAX) {
       this.flushLargest()
     }
-  }
-
-  finish(segment: Segment): void {
-    if (segment.writer.dirty) this.want(segment, 'synced')
   }
 
   synced(segment: Segment): void {
@@ -144,10 +143,10 @@ class Flusher implements SegmentEngine, FlushRequests {
     if (!segment.writer.dirty) this.dirty.delete(segment)
     const waiting = this.waiters.get(segment)
     if (waiting !== undefined) {
-      const left = waiting.filter((waiter) => waiter.until > segment.writer.syncedEnd)
-      for (const waiter of waiting) {
-        if (waiter.until <= segment.writer.syncedEnd) waiter.resolve()
-      }
+      // Whoever waits for entries that were dropped since waits for nothing.
+      const synced = segment.writer.dirty ? segment.writer.syncedEnd : Number.POSITIVE_INFINITY
+      const left = waiting.filter((waiter) => waiter.until > synced)
+      for (const waiter of waiting) if (waiter.until <= synced) waiter.resolve()
       if (left.length === 0) this.waiters.delete(segment)
       else this.waiters.set(segment, left)
     }
@@ -165,11 +164,29 @@ class Flusher implements SegmentEngine, FlushRequests {
     wal.releaseBelow(Math.min(least, wal.nextLsn))
   }
 
+  async hold(segment: Segment): Promise<void> {
+    this.held.add(segment)
+    this.ready.delete(segment)
+    await this.running.get(segment)
+    this.ready.delete(segment)
+  }
+
+  letGo(segment: Segment): void {
+    this.held.delete(segment)
+    if (segment.retired) return
+    if (segment.writer.dirty) this.want(segment, 'synced')
+    else {
+      segment.writer.dirtySince = undefined
+      this.synced(segment)
+    }
+  }
+
   async forget(segment: Segment): Promise<void> {
     this.ready.delete(segment)
     await this.running.get(segment)
     this.ready.delete(segment)
     this.putOff.delete(segment)
+    this.held.delete(segment)
     this.segments.delete(segment)
     for (const waiter of this.waiters.get(segment) ?? []) waiter.resolve()
     this.waiters.delete(segment)
@@ -194,7 +211,7 @@ class Flusher implements SegmentEngine, FlushRequests {
   }
 
   private flushed(segment: Segment): Promise<void> {
-    const until = segment.highWatermark
+    const until = segment.flushLimit
     if (segment.writer.syncedEnd >= until) return Promise.resolve()
     return new Promise((resolve, reject) => {
       const waiting = this.waiters.get(segment) ?? []
@@ -217,7 +234,7 @@ class Flusher implements SegmentEngine, FlushRequests {
   }
 
   private want(segment: Segment, wanted: Wanted): void {
-    if (this.closed || this.failed || segment.retired) return
+    if (this.closed || this.failed || segment.retired || this.held.has(segment)) return
     const before = this.ready.get(segment)
     if (before === undefined || RANK[before] < RANK[wanted]) this.ready.set(segment, wanted)
     this.pump()
@@ -242,7 +259,7 @@ class Flusher implements SegmentEngine, FlushRequests {
       this.jobFailed(segment, error)
     }
     this.running.delete(segment)
-    if (segment.writer.committedBytes >= this.env.options.blockBytes) this.want(segment, 'blocks')
+    if (segment.writer.flushableBytes >= this.env.options.blockBytes) this.want(segment, 'blocks')
     this.schedule()
     this.pump()
   }
@@ -251,12 +268,12 @@ class Flusher implements SegmentEngine, FlushRequests {
     const { writer } = segment
     const { blockBytes } = this.env.options
     // Entries that come while this runs wait for the next job, so that each segment gets its turn.
-    const limit = segment.highWatermark
+    const limit = segment.flushLimit
     let blocks = 0
     while (!segment.retired) {
       if (
         wanted === 'blocks' &&
-        (writer.committedBytes < blockBytes || blocks >= BLOCKS_PER_SYNC)
+        (writer.flushableBytes < blockBytes || blocks >= BLOCKS_PER_SYNC)
       ) {
         break
       }
@@ -304,7 +321,7 @@ class Flusher implements SegmentEngine, FlushRequests {
     let largest: Segment | undefined
     for (const segment of this.dirty) {
       if (this.running.has(segment) || this.putOff.has(segment)) continue
-      if (segment.writer.committedBytes > (largest?.writer.committedBytes ?? 0)) largest = segment
+      if (segment.writer.flushableBytes > (largest?.writer.flushableBytes ?? 0)) largest = segment
     }
     if (largest !== undefined) this.want(largest, 'all')
   }
@@ -319,9 +336,9 @@ class Flusher implements SegmentEngine, FlushRequests {
     this.timer = undefined
     const now = this.env.clock.monotonic()
     for (const segment of this.dirty) {
-      const { dirtySince, committedBytes, unsyncedBytes } = segment.writer
+      const { dirtySince, flushableBytes, unsyncedBytes } = segment.writer
       const old = dirtySince !== undefined && now - dirtySince >= this.env.options.flushAgeMs
-      if (old && (committedBytes > 0 || unsyncedBytes > 0)) this.want(segment, 'synced')
+      if (old && (flushableBytes > 0 || unsyncedBytes > 0)) this.want(segment, 'synced')
     }
     this.walGrew()
     this.pump()

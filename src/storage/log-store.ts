@@ -37,7 +37,7 @@ import type {
 import { encodeSegmentEnd } from './wal/control.ts'
 import { beginDataWal, type DataWal } from './wal/data-wal.ts'
 import { recoverLog } from './wal/recover.ts'
-import { KIND_SEAL, type LogIdentity } from './wal/types.ts'
+import type { LogIdentity } from './wal/types.ts'
 
 export const WAL_DIR = 'wal'
 const SPACE_POLL_MS = 1000
@@ -93,7 +93,8 @@ class Store implements LogStore {
       durableDirs: this.durableDirs,
       unreadableIsDamage: env.unreadableIsDamage ?? false,
       wal: () => this.openWal,
-      recordSeal: (key, end) => this.recordSeal(key, end),
+      recordEnd: (kind, key, end) => this.recordEnd(kind, key, end),
+      synced: () => this.openWal.sync(),
       failed: (error) => this.fail(error),
       roomAgain: () => this.roomAgain(),
     })
@@ -198,8 +199,12 @@ class Store implements LogStore {
     return this.engine.flush()
   }
 
-  private async recordSeal(key: SegmentKey, end: number): Promise<void> {
-    await this.openWal.appendRecord(KIND_SEAL, encodeSegmentEnd(key, end)).synced
+  private recordEnd(kind: number, key: SegmentKey, end: number): Promise<void> {
+    return this.openWal.appendRecord(kind, encodeSegmentEnd(key, end)).synced
+  }
+
+  oldestSyncAgeMs(): number {
+    return this.wal?.syncAgeMs ?? 0
   }
 
   stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {

@@ -7,7 +7,8 @@
 //         |            `- in the file: may leave memory
 //         `- synced in the file: the WAL may forget it
 //
-// (After a recovery the file may hold a tail above the high watermark: a fenced segment's, which waits for its outcome.)
+// (Of a fenced segment, or one that was recovered, the file takes all that is durable: the tail above the high watermark waits
+// there for its outcome, and does not hold the WAL. Of a sealed segment there may be less than its end: it is incomplete.)
 // Writing to the file is the flusher's business; it calls the methods of segment/writer.ts on what is here.
 
 import { assert } from '../base/assert.ts'
@@ -21,12 +22,15 @@ import { IndexSlot } from './index/index-file.ts'
 import type { SegmentIndex } from './index/segment-index.ts'
 import { isBad, readBlock } from './segment/check.ts'
 import type { SegmentContext } from './segment/context.ts'
+import { checkCopies } from './segment/copies.ts'
+import { EntryDigest } from './segment/digest.ts'
 import { LogFile } from './segment/file.ts'
 import { getBlockHeader, placeSeed } from './segment/format.ts'
 import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
 import type { StoredSegment } from './segment/types.ts'
 import { cutSegment, SegmentWriter } from './segment/writer.ts'
 import type { SegmentListener } from './types.ts'
+import { KIND_FENCE, KIND_SEAL } from './wal/types.ts'
 
 const SCAN_ENTRIES = 1024
 
@@ -50,6 +54,8 @@ export class Segment implements StoredSegment {
   bytes = 0
   firstAppendAt: number | undefined
   sealed = false
+  endEntry: number | undefined
+  fencedAt: number | undefined
   damage: string | undefined
   retired = false
   /** While a cut rewrites the end of the file. */
@@ -62,12 +68,25 @@ export class Segment implements StoredSegment {
   private readonly listener: SegmentListener | undefined
   private readonly ahead: SegmentAhead
   private readonly fileBytes: () => number
+  /** Found at start: no leader continues it. */
+  private readonly recovered: boolean
+  /** See OpenSegment. */
+  repairable = false
+  /** The greatest high watermark in envelopes that were recovered. */
+  private heardHighWatermark = 0
+  private fencing: Promise<number> | undefined
 
-  constructor(context: SegmentContext, key: SegmentKey, listener: SegmentListener | undefined) {
+  constructor(
+    context: SegmentContext,
+    key: SegmentKey,
+    listener: SegmentListener | undefined,
+    recovered: boolean,
+  ) {
     this.context = context
     this.key = key
     this.place = placeOfKey(key)
     this.listener = listener
+    this.recovered = recovered
     this.tail = new Tail(context.budget, 0)
     this.writer = new SegmentWriter(this)
     this.fileBytes = () => this.writer.fileBytes
@@ -76,8 +95,27 @@ export class Segment implements StoredSegment {
     )
   }
 
+  get knownHighWatermark(): number {
+    return Math.min(this.end, Math.max(this.highWatermark, this.heardHighWatermark))
+  }
+
+  /** What lies above the high watermark waits for its outcome. */
+  private get unresolved(): boolean {
+    return this.recovered || this.fencedAt !== undefined
+  }
+
+  /** Entries below it may be written to the file. */
+  get flushLimit(): number {
+    return this.unresolved ? this.durableEnd : this.highWatermark
+  }
+
   append(entry: Entry): void {
-    assert(!this.sealed && !this.retired, 'nothing is appended to a sealed segment')
+    assert(!this.sealed, 'nothing is appended to a sealed segment')
+    this.queue(entry)
+  }
+
+  private queue(entry: Entry): void {
+    assert(!this.retired, 'nothing is appended to a segment that is gone')
     assert(entry.entryNumber === this.end, 'entry numbers are dense')
     this.writer.appended()
     this.accept(entry)
@@ -95,36 +133,100 @@ export class Segment implements StoredSegment {
     const durable = Math.min(endEntry, this.end)
     if (this.retired || durable <= this.durableEnd) return
     this.durableEnd = durable
+    if (this.unresolved) this.mayFlush(durable)
     this.listener?.durable(this)
   }
 
   advance(highWatermark: number): void {
     assert(highWatermark <= this.durableEnd, 'only durable entries are committed')
     if (highWatermark <= this.highWatermark || this.retired) return
-    this.writer.committed(this.highWatermark, highWatermark)
     this.highWatermark = highWatermark
+    this.mayFlush(highWatermark)
+  }
+
+  private mayFlush(end: number): void {
+    this.writer.flushable(end)
     this.context.flusher.advanced(this)
   }
 
+  fence(): Promise<number> {
+    this.fencing ??= this.recordFence()
+    return this.fencing
+  }
+
+  private async recordFence(): Promise<number> {
+    const { end } = this
+    this.fencedAt ??= end
+    this.mayFlush(this.durableEnd)
+    await this.context.env.recordEnd(KIND_FENCE, this.key, end)
+    return end
+  }
+
   async seal(end: number): Promise<void> {
-    assert(end >= this.highWatermark && end <= this.end, 'a seal keeps what was committed')
+    assert(end >= this.highWatermark, 'a seal keeps what was committed')
     this.sealed = true
+    this.endEntry = end
+    const { flusher } = this.context
+    // Entries that the seal drops may be on their way to the file.
+    if (this.unresolved) await flusher.hold(this)
+    try {
+      await this.sealHeld(end)
+    } finally {
+      flusher.letGo(this)
+    }
+  }
+
+  private async sealHeld(end: number): Promise<void> {
     this.forgetFrom(Math.max(end, this.writer.writtenEnd))
-    await this.context.env.recordSeal(this.key, end)
+    // What was queued before the record is synced with it; what `install` adds meanwhile is not.
+    const kept = Math.min(end, this.end)
+    await this.context.env.recordEnd(KIND_SEAL, this.key, end)
     if (this.retired) return
     if (end < this.writer.writtenEnd) await cutSegment(this, end)
-    this.durableEnd = Math.max(this.durableEnd, this.end)
-    this.advance(this.end)
-    this.context.flusher.finish(this)
+    this.durableEnd = Math.max(this.durableEnd, kept)
+    this.advance(kept)
   }
 
   /** Drops unwritten entries at or above `end`. */
   forgetFrom(end: number): void {
     if (end >= this.end) return
+    this.writer.forget(end)
     this.bytes -= this.tail.dropFrom(end) + (this.end - end) * ENVELOPE_BYTES
     while (this.lsns.length > end - this.writer.syncedEnd) this.lsns.pop()
     this.end = end
     this.durableEnd = Math.min(this.durableEnd, end)
+  }
+
+  async install(entries: readonly Entry[]): Promise<void> {
+    this.checkServed()
+    assert(this.sealed || this.unresolved, 'copies are put into a segment that has no leader')
+    checkCopies(this, this.tail, entries)
+    for (const entry of entries) this.queue(entry)
+    this.context.wal.commit()
+    await this.context.env.synced()
+    if (this.sealed) this.advance(Math.min(this.durableEnd, this.endEntry ?? 0))
+  }
+
+  readEntries(fromEntry: number, maxBytes: number): readonly Entry[] | undefined {
+    if (this.damage !== undefined || this.retired || fromEntry < this.tail.start) return undefined
+    return this.tail.sliceBytes(fromEntry, maxBytes)
+  }
+
+  async digest(): Promise<string> {
+    assert(this.sealed, 'only what does not change any more has a digest')
+    const digest = new EntryDigest(this.place)
+    for (let next = 0; next < this.end; ) {
+      this.checkServed()
+      // From the file what is in it, though memory may have it too: it is the file that is proven.
+      const inFile = next < this.writer.writtenEnd
+      const entries = inFile
+        ? await this.readBlockOf(next)
+        : this.tail.slice(next, Math.min(this.end, next + SCAN_ENTRIES))
+      for (const entry of entries) if (entry.entryNumber >= next) digest.add(entry)
+      next = (entries.at(-1) as Entry).entryNumber + 1
+      await this.context.turn()
+    }
+    return digest.hex()
   }
 
   readCached(partition: number, offset: number, maxBytes: number): readonly Entry[] | undefined {
@@ -281,8 +383,10 @@ export class Segment implements StoredSegment {
   }
 
   recover(entry: Entry): boolean {
+    this.heardHighWatermark = Math.max(this.heardHighWatermark, entry.highWatermark)
     if (entry.entryNumber < this.end) return false
     if (entry.entryNumber > this.end) {
+      if (this.repairable) return false
       this.markDamaged(
         `entries ${this.end} to ${entry.entryNumber - 1} of segment ${this.key.segment} are lost`,
       )
@@ -299,9 +403,20 @@ export class Segment implements StoredSegment {
     await this.writer.settle()
   }
 
+  recoverFence(end: number): void {
+    this.fencedAt = end
+  }
+
+  async recoverHighWatermark(): Promise<void> {
+    if (this.end === 0 || this.heardHighWatermark > 0 || this.damage !== undefined) return
+    const last = (await this.readBlockOf(this.end - 1)).at(-1)
+    this.heardHighWatermark = last?.highWatermark ?? 0
+  }
+
   async cut(end: number): Promise<void> {
     assert(end >= this.highWatermark, 'a seal keeps what was committed')
     this.sealed = true
+    this.endEntry = end
     this.forgetFrom(Math.max(end, this.writer.writtenEnd))
     if (end < this.writer.writtenEnd) await cutSegment(this, end)
   }

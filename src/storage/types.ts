@@ -30,15 +30,54 @@ export interface SegmentLog {
   readonly bytes: number
   readonly firstAppendAt: number | undefined
   readonly sealed: boolean
+  /** Where it was sealed. With `end` below it the segment is incomplete: the rest is to be copied from others, by `install`. */
+  readonly endEntry: number | undefined
+  /** How many of its entries lie before its first fence; recovered, too, as long as the WAL has it. Undefined: none is known. */
+  readonly fencedAt: number | undefined
+  /**
+   * The high watermark, or, found at start, a greater one that an envelope tells: so far it moved once. `highWatermark`
+   * itself begins at 0 then, and the broker decides.
+   */
+  readonly knownHighWatermark: number
   /** Set by recovery when bytes that belong to this segment are lost: it must not be served. Says what. */
   readonly damage: string | undefined
 
-  /** Queues the entry for the WAL and puts it into the cache. Room must have been asked for with LogStore.room. */
+  /**
+   * Queues the entry for the WAL and puts it into the cache. Room must have been asked for with LogStore.room. The batch is
+   * kept, not copied, and counts with its own length only: it must not be a view of a larger buffer that others fill again,
+   * nor keep much of one alive.
+   */
   append(entry: Entry): void
   /** highWatermark <= durableEnd. */
   advance(highWatermark: number): void
-  /** No more appends; entries at or above `end` are dropped. Durable when it resolves. */
+  /**
+   * Writes a fence into the WAL, in this turn; resolves when that is synced, with the entries before it in LSN order: all
+   * that was appended. Once per start; asked again, it is the same answer. What comes from the leader later is the caller's
+   * to refuse. From then on the file takes entries above the high watermark too.
+   */
+  fence(): Promise<number>
+  /**
+   * No more appends; entries at or above `end` are dropped. Durable when it resolves. With fewer entries here the segment is
+   * incomplete: what there is may be read.
+   */
   seal(end: number): Promise<void>
+  /**
+   * Entries that another replica has, at the end of a segment that has no leader any more: sealed and incomplete, fenced, or
+   * found at start. Durable when it resolves. Room and buffers as for `append`. Rejects with DAMAGED, and takes none, when
+   * they do not go on where the segment ends.
+   */
+  install(entries: readonly Entry[]): Promise<void>
+  /**
+   * What replicas of a sealed segment compare: the same for the same entries. All that is in the file is read and checked;
+   * rejects with DAMAGED, and the segment is marked, when some of it is bad.
+   */
+  digest(): Promise<string>
+
+  /**
+   * Entries from `fromEntry` on in entry order from memory, durable or not, as many as fit `maxBytes` with their envelopes, at
+   * least one if there is one. Undefined when memory does not reach back so far: `scan` does.
+   */
+  readEntries(fromEntry: number, maxBytes: number): readonly Entry[] | undefined
 
   /**
    * Entries of one partition from memory: from the one that holds `offset` (or the next after it), below the high
@@ -88,6 +127,9 @@ export interface LogStore {
   /** Drops all states staged for the segment but the one under `token`. */
   keepState(key: SegmentKey, token: string): Promise<void>
 
+  /** For how long the oldest write and sync of the WAL has been under way; 0: none is. */
+  oldestSyncAgeMs(): number
+
   /** Removes segments (retention) and their files. A crash in the middle is finished by the caller's next call. */
   dropSegments(keys: readonly SegmentKey[]): Promise<void>
   /**
@@ -119,8 +161,16 @@ export interface Catalog {
   /** The directory of a topic bears its name. Undefined: the topic was deleted, and entries of it are dropped. */
   topicName(topicId: TopicId): string | undefined
   /**
-   * Every segment that the metadata knows; `endEntry` is absent while it is open. Asked at recovery, to tell what was dropped
-   * from what is missing, and segments that are whole from those that a loss in the WAL may have touched.
+   * Every segment that the metadata knows to be here. Asked at recovery, to tell what was dropped from what is missing, and
+   * segments that are whole from those that a loss in the WAL may have touched.
    */
-  segments(): Iterable<{ readonly key: SegmentKey; readonly endEntry?: number }>
+  segments(): Iterable<CatalogSegment>
+}
+
+export interface CatalogSegment {
+  readonly key: SegmentKey
+  /** Absent while it is open. */
+  readonly endEntry?: number
+  /** Others hold it too: what is missing here of a sealed segment is no loss. */
+  readonly elsewhere?: boolean
 }

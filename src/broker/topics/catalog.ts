@@ -1,7 +1,6 @@
 import type { MetadataView } from '../../core/metadata/types.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { SegmentKey } from '../../model/segment-key.ts'
-import type { Catalog } from '../../storage/types.ts'
+import type { Catalog, CatalogSegment } from '../../storage/types.ts'
 
 /** What the log store of a node may ask of the metadata: which segments should be there, those of others are not. */
 export function catalogOf(state: MetadataView, node: NodeId): Catalog {
@@ -11,16 +10,14 @@ export function catalogOf(state: MetadataView, node: NodeId): Catalog {
   }
 }
 
-function* segmentsOf(
-  state: MetadataView,
-  node: NodeId,
-): Generator<{ readonly key: SegmentKey; readonly endEntry?: number }> {
+function* segmentsOf(state: MetadataView, node: NodeId): Generator<CatalogSegment> {
   for (const { topicId, ranges } of state.topics.values()) {
     for (const { range, segments } of ranges) {
       for (const { segment, endEntry, replicas } of segments) {
         if (!replicas.includes(node)) continue
         const key = { topicId, range, segment }
-        yield endEntry === undefined ? { key } : { key, endEntry }
+        const elsewhere = replicas.length > 1
+        yield endEntry === undefined ? { key, elsewhere } : { key, endEntry, elsewhere }
       }
     }
   }

@@ -33,7 +33,10 @@ function isDropped(topic: Topic, key: SegmentKey): boolean {
   return first !== undefined && key.segment < first.segment
 }
 
-/** Recovered segments take the ends that the metadata knows: sealed ones theirs, open ones what recovery found. */
+/**
+ * Recovered segments take the ends that the metadata knows. Sealed ones theirs. Of an open one with no other replica all that
+ * was found is committed; with others only what an envelope tells was: the rest waits for what becomes of the segment.
+ */
 export async function settleRecovered(parts: BrokerParts): Promise<void> {
   for (const key of parts.store.keys()) {
     const topic = parts.metadata.state.topics.get(key.topicId)
@@ -46,11 +49,13 @@ export async function settleRecovered(parts: BrokerParts): Promise<void> {
 async function settle(store: LogStore, key: SegmentKey, segment: Segment): Promise<void> {
   const log = store.find(key)
   if (log === undefined || log.damage !== undefined) return
-  const end = Math.min(segment.endEntry ?? log.durableEnd, log.durableEnd)
+  const { endEntry, replicas } = segment
+  const committed = replicas.length === 1 ? log.durableEnd : log.knownHighWatermark
+  const end = Math.min(endEntry ?? committed, log.durableEnd)
   if (end > log.highWatermark) log.advance(end)
-  if (segment.state !== 'sealed' || log.sealed) return
+  if (endEntry === undefined || log.sealed) return
   try {
-    await log.seal(end)
+    await log.seal(endEntry)
   } catch (error) {
     // Its own damage, which is marked and told to whoever reads it, keeps nothing else from being served.
     if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error

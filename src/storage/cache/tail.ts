@@ -6,7 +6,7 @@
 // A partition's list also knows from which offset on it is complete, so that "nothing here" and "not in memory" differ.
 
 import { assert } from '../../base/assert.ts'
-import type { Entry } from '../../model/entry.ts'
+import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
 import { type CacheBudget, ENTRY_OVERHEAD_BYTES } from './budget.ts'
 import { Queue } from './queue.ts'
 
@@ -66,6 +66,24 @@ export class Tail {
     const entry = this.entries.at(entryNumber - this.start)
     assert(entry !== undefined, 'the entry is in memory')
     return entry
+  }
+
+  /** Entries from `fromEntry` on, at least one if there is one, as many as fit `maxBytes` with their envelopes. */
+  sliceBytes(fromEntry: number, maxBytes: number): readonly Entry[] {
+    const first = fromEntry - this.start
+    const { length } = this.entries
+    let next = first
+    let bytes = 0
+    for (; next < length; next++) {
+      bytes += ENVELOPE_BYTES + (this.entries.at(next) as Entry).batch.length
+      if (bytes > maxBytes && next > first) break
+    }
+    return next <= first ? NONE : this.entries.slice(first, next)
+  }
+
+  /** The offset behind the partition's newest entry, when memory knows it. */
+  nextOffset(partition: number): number | undefined {
+    return this.partitions.get(partition)?.nextOffset
   }
 
   /** See SegmentLog.readCached. */

@@ -11,6 +11,9 @@
 // When part of the WAL is lost, and nothing tells what it held (wal-contents.ts), it may have been of any segment that can
 // still have had entries in the WAL. A segment that is sealed and whole in its file is not touched by it; every other one
 // is marked, not served.
+//
+// A sealed segment that others have too (`elsewhere`) is not damaged by what is missing: it is incomplete, and what there is of
+// it is the beginning of a copy. Where it ends nobody asks: that is known.
 
 import { EastGuardError } from '../../base/errors.ts'
 import { placeBatch } from '../../model/batch/header.ts'
@@ -22,7 +25,7 @@ import type { Log } from '../../ports/log.ts'
 import { segmentBase } from '../segment/paths.ts'
 import { addSalvage } from '../segment/salvage.ts'
 import type { SegmentEngine, StoredSegment } from '../segment/types.ts'
-import type { Catalog } from '../types.ts'
+import type { Catalog, CatalogSegment } from '../types.ts'
 import { KIND_ENTRY, type LogRecovery, type LostSpan } from '../wal/types.ts'
 import { listSegments, type SegmentOnDisk } from './on-disk.ts'
 import { entryOf, type WalSegment, walContents } from './wal-contents.ts'
@@ -49,27 +52,58 @@ export async function recoverSegments(
   wal: LogRecovery,
 ): Promise<Map<string, StoredSegment>> {
   const { segments: inWal, untold } = await walContents(env.catalog, wal)
-  const segments = await openAll(env, await listSegments(env.disk), inWal)
+  const catalog = catalogByText(env.catalog)
+  const segments = await openAll(env, catalog, await listSegments(env.disk), inWal)
   await secondPass(env, segments, inWal, wal)
   for (const segment of segments.values()) await segment.settle()
-  for (const [text, { sealedAt }] of inWal) {
+  for (const [text, { sealedAt, fencedAt }] of inWal) {
     const segment = segments.get(text)
-    if (sealedAt === undefined || segment === undefined) continue
-    if (segment.end < sealedAt) {
+    if (segment === undefined) continue
+    if (fencedAt !== undefined) segment.recoverFence(fencedAt)
+    if (sealedAt === undefined) continue
+    if (segment.end < sealedAt && catalog.get(text)?.elsewhere !== true) {
       segment.markDamaged(`it was sealed at ${sealedAt} entries, ${segment.end} are left`)
     } else await cut(segment, sealedAt)
   }
+  await recoverHighWatermarks(catalog, segments)
   logLost(env.log, wal.lost)
   if (untold) markTouched(env, segments, wal.lost)
   markShort(env, segments)
   return segments
 }
 
+function catalogByText(catalog: Catalog): ReadonlyMap<string, CatalogSegment> {
+  const all = new Map<string, CatalogSegment>()
+  for (const segment of catalog.segments()) all.set(keyText(segment.key), segment)
+  return all
+}
+
+function isRepairable(segment: CatalogSegment | undefined): boolean {
+  return segment?.endEntry !== undefined && segment.elsewhere === true
+}
+
+/** Of open segments: of the others the end is known, and with no other replica all is below it. */
+async function recoverHighWatermarks(
+  catalog: ReadonlyMap<string, CatalogSegment>,
+  segments: ReadonlyMap<string, StoredSegment>,
+): Promise<void> {
+  for (const [text, segment] of segments) {
+    const known = catalog.get(text)
+    if (known?.elsewhere !== true || known.endEntry !== undefined) continue
+    await marked(segment, segment.recoverHighWatermark())
+  }
+}
+
 async function cut(segment: StoredSegment, end: number): Promise<void> {
   // What is not served may keep what it should not have: its reader, `repair`, knows the end too.
   if (segment.damage !== undefined) return
+  await marked(segment, segment.cut(end))
+}
+
+/** Damage that shows in one segment keeps nothing else from being recovered. */
+async function marked(segment: StoredSegment, work: Promise<void>): Promise<void> {
   try {
-    await segment.cut(end)
+    await work
   } catch (error) {
     if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
     segment.markDamaged(error.message)
@@ -78,15 +112,16 @@ async function cut(segment: StoredSegment, end: number): Promise<void> {
 
 /** Sealed segments that are not all here any more: a file was cut off between two blocks, or taken away. */
 function markShort({ catalog, engine }: RecoveryEnv, segments: Map<string, StoredSegment>): void {
-  for (const { key, endEntry } of catalog.segments()) {
+  for (const { key, endEntry, elsewhere } of catalog.segments()) {
     const end = segments.get(keyText(key))?.end ?? 0
-    if (endEntry === undefined || end >= endEntry) continue
+    if (endEntry === undefined || end >= endEntry || elsewhere === true) continue
     markDamaged(engine, segments, key, `it was sealed at ${endEntry} entries, ${end} are left`)
   }
 }
 
 async function openAll(
-  { engine, catalog }: RecoveryEnv,
+  { engine }: RecoveryEnv,
+  catalog: ReadonlyMap<string, CatalogSegment>,
   onDisk: ReadonlyMap<string, SegmentOnDisk>,
   inWal: ReadonlyMap<string, WalSegment>,
 ): Promise<Map<string, StoredSegment>> {
@@ -94,17 +129,18 @@ async function openAll(
   for (const [text, { key, topicName, salvaged }] of onDisk) {
     const first = inWal.get(text)?.first
     const walFirst = first === undefined || !Number.isFinite(first) ? undefined : first
-    const segment = await engine.open(key, { topicName, walFirst })
+    const repairable = isRepairable(catalog.get(text))
+    const segment = await engine.open(key, { topicName, walFirst, repairable })
     if (salvaged) segment.markDamaged('entries before those in its .salvage are lost')
     segments.set(text, segment)
   }
-  const live = new Set<string>()
-  for (const { key } of catalog.segments()) live.add(keyText(key))
   for (const [text, { key, topicName, first }] of inWal) {
     if (segments.has(text) || !Number.isFinite(first)) continue
     // The WAL may still hold entries of a segment that was dropped with its file.
-    if (!live.has(text)) continue
-    segments.set(text, await engine.open(key, { topicName, walFirst: first }))
+    const known = catalog.get(text)
+    if (known === undefined) continue
+    const repairable = isRepairable(known)
+    segments.set(text, await engine.open(key, { topicName, walFirst: first, repairable }))
   }
   return segments
 }
@@ -127,7 +163,9 @@ async function secondPass(
       const segment = inWal.has(text) ? segments.get(text) : undefined
       if (segment === undefined) continue
       if (!segment.recover(entry)) {
-        if (entry.entryNumber >= segment.end) strand(stranded, text, entry)
+        // What is behind a gap is copied with what fills the gap, where others have it.
+        const lost = entry.entryNumber >= segment.end && segment.damage !== undefined
+        if (lost) strand(stranded, text, entry)
         continue
       }
       bytes += record.payload.length
@@ -152,7 +190,9 @@ function strandLost(
   inWal: ReadonlyMap<string, WalSegment>,
   stranded: Map<string, Entry[]>,
 ): void {
-  for (const { key, endEntry } of catalog.segments()) {
+  for (const known of catalog.segments()) {
+    if (isRepairable(known)) continue
+    const { key, endEntry } = known
     const text = keyText(key)
     const inSegment = inWal.get(text)
     if (inSegment === undefined) continue
@@ -196,9 +236,9 @@ function markTouched(
 ): void {
   const reasons = lost.map((span) => span.reason).join('; ')
   const what = `${TOUCHED}: ${reasons}`
-  for (const { key, endEntry } of catalog.segments()) {
+  for (const { key, endEntry, elsewhere } of catalog.segments()) {
     const segment = segments.get(keyText(key))
-    if (endEntry !== undefined && (segment?.end ?? 0) >= endEntry) continue
+    if (endEntry !== undefined && ((segment?.end ?? 0) >= endEntry || elsewhere === true)) continue
     markDamaged(engine, segments, key, what)
   }
 }

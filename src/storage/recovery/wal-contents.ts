@@ -12,7 +12,13 @@ import { topicId } from '../../model/ids.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { Catalog } from '../types.ts'
 import { decodeSegmentEnd } from '../wal/control.ts'
-import { KIND_ENTRY, KIND_SEAL, type LogRecord, type LogRecovery } from '../wal/types.ts'
+import {
+  KIND_ENTRY,
+  KIND_FENCE,
+  KIND_SEAL,
+  type LogRecord,
+  type LogRecovery,
+} from '../wal/types.ts'
 
 const NOTHING: Uint8Array = new Uint8Array(0)
 
@@ -24,6 +30,8 @@ export interface WalSegment {
   end: number
   count: number
   sealedAt: number | undefined
+  /** By its first fence. */
+  fencedAt: number | undefined
   /** What lost records held of it, without their batches: those are not to be believed. */
   readonly lost: Entry[]
 }
@@ -44,7 +52,12 @@ export async function walContents(catalog: Catalog, wal: LogRecovery): Promise<W
     const topicName = catalog.topicName(key.topicId)
     if (topicName === undefined) return undefined
     const fresh = { key, topicName, first: Number.POSITIVE_INFINITY, end: 0, count: 0 }
-    const segment: WalSegment = { ...fresh, sealedAt: undefined, lost: [] }
+    const segment: WalSegment = {
+      ...fresh,
+      sealedAt: undefined,
+      fencedAt: undefined,
+      lost: [],
+    }
     segments.set(text, segment)
     return segment
   }
@@ -61,6 +74,10 @@ export async function walContents(catalog: Catalog, wal: LogRecovery): Promise<W
         const { key, end } = decodeSegmentEnd(record.payload)
         const segment = note(key)
         if (segment !== undefined) segment.sealedAt = end
+      } else if (record.kind === KIND_FENCE) {
+        const { key, end } = decodeSegmentEnd(record.payload)
+        const segment = note(key)
+        if (segment !== undefined) segment.fencedAt ??= end
       }
     }
   }

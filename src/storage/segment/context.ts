@@ -12,12 +12,14 @@ import type { SegmentEnv } from './types.ts'
 export interface FlushRequests {
   /** The segment has its first unsynced entry. */
   dirtied(segment: Segment): void
-  /** Its high watermark has moved. */
+  /** More of it may be written. */
   advanced(segment: Segment): void
-  /** It is sealed: write the rest and sync. */
-  finish(segment: Segment): void
   /** Its end in the file is synced now; the WAL may forget more. */
   synced(segment: Segment): void
+  /** Resolves when no work of it runs; none starts before `letGo`. */
+  hold(segment: Segment): Promise<void>
+  /** Writes the rest and syncs it. */
+  letGo(segment: Segment): void
   /** Resolves when no work of it runs, and starts none any more. */
   forget(segment: Segment): Promise<void>
 }

@@ -1,12 +1,11 @@
-// A segment file told to people: whose it is, its blocks, whether every byte of it checks, and a digest of its entries.
-// The digest runs over the stored entries (envelope and batch) in entry order, so that two replicas that hold the same
-// entries have the same digest, however each of them happened to group them into blocks.
+// A segment file told to people: whose it is, its blocks, whether every byte of it checks, and the digest of its entries that
+// replicas compare (digest.ts).
 
-import { createHash } from 'node:crypto'
 import { toHex } from '../../base/bytes.ts'
-import { ENVELOPE_BYTES, type Entry, putEnvelope, type SegmentPlace } from '../../model/entry.ts'
+import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../../model/entry.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { isBad, readBlock } from './check.ts'
+import { EntryDigest } from './digest.ts'
 import { LogFile, OpenFiles } from './file.ts'
 import {
   type BlockHeader,
@@ -36,7 +35,7 @@ export interface InspectedSegment {
   readonly blocks: readonly InspectedBlock[]
   /** What is wrong, and at which byte; undefined: all of it is valid. */
   readonly fault: string | undefined
-  /** SHA-256 over the valid entries, in hexadecimal; when it was asked for. */
+  /** Over the valid entries; when it was asked for. */
   readonly digest: string | undefined
 }
 
@@ -61,7 +60,7 @@ async function inspectBlocks(
   digest: boolean,
 ): Promise<InspectedSegment> {
   const size = await file.size()
-  const hash = digest ? createHash('sha256') : undefined
+  const hash = digest ? new EntryDigest(place) : undefined
   const blocks: InspectedBlock[] = []
   let position = HEADER_PAGE_BYTES
   let entryEnd = 0
@@ -77,7 +76,7 @@ async function inspectBlocks(
     for (const entry of read.entries) {
       records += entry.recordCount
       entryBytes += ENVELOPE_BYTES + entry.batch.length
-      if (hash !== undefined) hash.update(envelopeOf(place, entry)).update(entry.batch)
+      hash?.add(entry)
     }
     blocks.push(describe(read.block))
     position = blockEnd(read.block)
@@ -93,7 +92,7 @@ async function inspectBlocks(
     entryBytes,
     blocks,
     fault,
-    digest: hash?.digest('hex'),
+    digest: hash?.hex(),
   }
 }
 
@@ -112,12 +111,6 @@ async function readWholeBlock(
   const read = readBlock(place, block, bytes)
   if (isBad(read)) return `${read.reason} (${read.at} bytes into the block)`
   return { block, entries: read }
-}
-
-function envelopeOf(place: SegmentPlace, entry: Entry): Uint8Array {
-  const envelope = new Uint8Array(ENVELOPE_BYTES)
-  putEnvelope(envelope, 0, place, entry)
-  return envelope
 }
 
 function describe(block: BlockHeader): InspectedBlock {

@@ -27,6 +27,7 @@ import {
   placeSeed,
   samePlace,
 } from './format.ts'
+import type { OpenSegment } from './types.ts'
 
 export interface OpenedFile {
   /** The file is valid up to here; 0: it has no valid header page and begins anew. */
@@ -44,12 +45,12 @@ export async function openSegmentFile(
   place: SegmentPlace,
   file: LogFile,
   slot: IndexSlot,
-  walFirst: number | undefined,
+  { walFirst, repairable }: Pick<OpenSegment, 'walFirst' | 'repairable'>,
 ): Promise<OpenedFile> {
   const size = await sizeOf(file)
   if (size === undefined || size === 0) {
     // No file at all is what a segment has before its first flush, whose entries are then in the WAL from the first.
-    const damage = gapOf(file.path, 0, walFirst)
+    const damage = repairable === true ? undefined : gapOf(file.path, 0, walFirst)
     return { fileBytes: 0, entryEnd: 0, entryBytes: 0, damage, absent: true }
   }
   const what = await pageFault(place, file)
@@ -66,7 +67,7 @@ export async function openSegmentFile(
   // The index file was not synced: it may tell of blocks that a crash took back and others replaced.
   if (found.index.fileEnd < size) found = await walk(place, file, slot, walFirst, size, false)
   const { fileEnd, entryEnd } = found.index
-  let damage = gapOf(file.path, entryEnd, walFirst)
+  let damage = repairable === true ? undefined : gapOf(file.path, entryEnd, walFirst)
   if (fileEnd < size) {
     if (walFirst !== undefined && walFirst <= entryEnd) await file.truncate(fileEnd)
     else damage ??= `${file.path} is damaged at byte ${fileEnd}: ${found.reason}`

@@ -29,8 +29,10 @@ export interface SegmentEnv {
   readonly unreadableIsDamage: boolean
   /** Asked at each use: at recovery segments are opened before the new WAL begins. */
   wal(): Wal
-  /** Writes the seal into the WAL; resolves when it is synced. */
-  recordSeal(key: SegmentKey, end: number): Promise<void>
+  /** Writes a seal or a fence into the WAL, in the turn of the call; resolves when it is synced. */
+  recordEnd(kind: number, key: SegmentKey, end: number): Promise<void>
+  /** Resolves when everything that was appended is synced in the WAL. */
+  synced(): Promise<void>
   /** A segment file could not be synced or written for a reason other than a full disk: the broker must stop. */
   failed(error: Error): void
   /** Unflushed bytes have shrunk. */
@@ -46,18 +48,27 @@ export interface OpenSegment {
    * synced: if it is invalid, that is damage.
    */
   readonly walFirst: number | undefined
+  /** It is sealed, and others have it: entries that are missing here are no damage, they are copied from there. */
+  readonly repairable?: boolean
 }
 
 /** A segment with the doors that only the log store uses. */
 export interface StoredSegment extends SegmentLog, WalTarget {
   /**
    * Recovery: takes an accepted entry of the WAL. False: it is in the segment file already, nothing was done. An entry
-   * beyond `end` (a gap) marks the segment damaged and is not taken.
+   * beyond `end` (a gap) is not taken; it marks the segment damaged unless that is repairable.
    */
   recover(entry: Entry): boolean
+  /** Recovery: the WAL has a fence of it, with so many of its entries before it. */
+  recoverFence(end: number): void
+  /** Recovery: `knownHighWatermark` from the last block of its file, where the WAL had nothing of the segment. */
+  recoverHighWatermark(): Promise<void>
   /** Recovery: writes everything recovered into the file, whatever the high watermark says, and syncs it. */
   settle(): Promise<void>
-  /** Recovery: drops the entries at or above `end` from memory and file, synced when it resolves; the segment is sealed there. */
+  /**
+   * Recovery: drops the entries at or above `end` from memory and file, synced when it resolves; the segment is sealed there.
+   * With fewer it is incomplete.
+   */
   cut(end: number): Promise<void>
   /** Bytes of this segment are lost; it is not served any more. Reasons add up. */
   markDamaged(what: string): void

@@ -1,4 +1,4 @@
-// Writing a segment's file: blocks of committed entries, one vectored write each, then a sync for one or several. There
+// Writing a segment's file: blocks of entries that may be written, one vectored write each, then a sync for one or several. There
 // is one writer per segment and one call at a time (the flusher sees to it).
 //
 // The file is made with its first block: header page and block in one write; its directory is synced with it before
@@ -27,8 +27,10 @@ export class SegmentWriter {
   syncedEnd = 0
   /** Where the next block goes; 0: the file is not made yet. */
   fileBytes = 0
-  /** Bytes of the entries between writtenEnd and the high watermark. */
-  committedBytes = 0
+  /** Entries below it may be written. */
+  private flushableEnd = 0
+  /** Bytes of those between writtenEnd and flushableEnd. */
+  flushableBytes = 0
   /** Bytes written since the last sync. */
   unsyncedBytes = 0
   /** When the oldest entry not yet written, or the last write not yet synced, came. */
@@ -47,6 +49,7 @@ export class SegmentWriter {
     this.fileBytes = fileBytes
     this.writtenEnd = entryEnd
     this.syncedEnd = entryEnd
+    this.flushableEnd = entryEnd
   }
 
   get dirty(): boolean {
@@ -60,11 +63,22 @@ export class SegmentWriter {
     }
   }
 
-  committed(from: number, to: number): void {
+  /** Entries below `end` may be written from now on. */
+  flushable(end: number): void {
     const { tail } = this.segment
-    for (let e = Math.max(from, this.writtenEnd); e < to; e++) {
-      this.committedBytes += ENVELOPE_BYTES + tail.at(e).batch.length
+    for (let e = Math.max(this.flushableEnd, this.writtenEnd); e < end; e++) {
+      this.flushableBytes += ENVELOPE_BYTES + tail.at(e).batch.length
     }
+    this.flushableEnd = Math.max(this.flushableEnd, end)
+  }
+
+  /** Entries at or above `end`, none of them written, are about to be dropped. */
+  forget(end: number): void {
+    const { tail } = this.segment
+    for (let e = end; e < this.flushableEnd; e++) {
+      this.flushableBytes -= ENVELOPE_BYTES + tail.at(e).batch.length
+    }
+    this.flushableEnd = Math.min(this.flushableEnd, end)
   }
 
   /** The next block's entries: below `limit`, as many as make a block. */
@@ -106,7 +120,7 @@ export class SegmentWriter {
       const bytes = ENVELOPE_BYTES + entry.batch.length
       memory += entryMemory(entry)
       this.unsyncedBytes += bytes
-      if (entry.entryNumber < segment.highWatermark) this.committedBytes -= bytes
+      if (entry.entryNumber < this.flushableEnd) this.flushableBytes -= bytes
     }
     this.fileBytes = fileBytes
     this.writtenEnd += entries.length

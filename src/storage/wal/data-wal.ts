@@ -79,6 +79,9 @@ class GroupedWal implements DataWal {
   get oldestFileEndLsn(): number {
     return this.log.oldestFileEndLsn
   }
+  get syncAgeMs(): number {
+    return this.log.syncAgeMs
+  }
   get bytesQueued(): number {
     return this.log.bytesQueued
   }

@@ -65,6 +65,8 @@ export class GroupLog<Target, Item> {
   /** The write of a mark, and then its sync: the former is awaited by the next group, both by a rotation. */
   private marking: Promise<void> | undefined
   private markSync: Promise<void> | undefined
+  /** When what is being written was begun. */
+  private busySince: number | undefined
   private failure: Error | undefined
   /** No space for the next file. */
   private stalled = false
@@ -106,6 +108,9 @@ export class GroupLog<Target, Item> {
   }
   get bytesQueued(): number {
     return this.queuedBytes
+  }
+  get syncAgeMs(): number {
+    return this.busySince === undefined ? 0 : this.clock.monotonic() - this.busySince
   }
   get blocked(): boolean {
     return this.files.blocked
@@ -165,6 +170,7 @@ export class GroupLog<Target, Item> {
   }
 
   private async run(): Promise<void> {
+    this.busySince = this.clock.monotonic()
     try {
       await this.marking
       do {
@@ -176,6 +182,7 @@ export class GroupLog<Target, Item> {
       this.fail(error as Error)
     } finally {
       this.running = undefined
+      this.busySince = undefined
     }
   }
 
@@ -260,6 +267,7 @@ export class GroupLog<Target, Item> {
   private complete(endLsn: number, floor: number): void {
     this.group++
     this.syncedEnd = endLsn
+    this.busySince = this.clock.monotonic()
     this.floorReached(floor)
     this.hooks.synced()
     let waiter = this.waiters[0]

@@ -27,6 +27,7 @@ export interface QueuedRecord {
 /** The kinds of records in the data WAL. 1 is the group header's (record.ts), in every log. */
 export const KIND_ENTRY = 2
 export const KIND_SEAL = 3
+export const KIND_FENCE = 4
 
 export interface Wal {
   /** Queues an entry and returns its LSN: dense, growing by one. Encoded later, so the entry must not change. */
@@ -45,6 +46,8 @@ export interface Wal {
   readonly oldestFileEndLsn: number
   /** Bytes queued and not yet handed to the disk. */
   readonly bytesQueued: number
+  /** For how long the write and sync that is under way has been; 0: there is none. */
+  readonly syncAgeMs: number
   /** True when the files at hand take entries of so many bytes of batches on top of what is queued. */
   hasRoom(batchBytes: number): boolean
   /** Commits what is queued, waits for it, writes a last mark, closes the files. */

@@ -2,6 +2,8 @@
 // or when the test lets it.
 
 import { assert } from '../../../src/base/assert.ts'
+import { concatBytes } from '../../../src/base/bytes.ts'
+import { crc32c } from '../../../src/base/checksum.ts'
 import { maxTimestamp } from '../../../src/model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
@@ -20,6 +22,8 @@ export class MemoryLog implements SegmentLog {
   bytes = 0
   firstAppendAt: number | undefined
   sealed = false
+  endEntry: number | undefined
+  fencedAt: number | undefined
   damage: string | undefined
   /** Reads go the slow way. */
   cold = false
@@ -52,9 +56,49 @@ export class MemoryLog implements SegmentLog {
     this.highWatermark = highWatermark
   }
 
+  get knownHighWatermark(): number {
+    return this.highWatermark
+  }
+
+  /** Its group commit takes a fence with it, so it waits for no more than that. */
+  async fence(): Promise<number> {
+    this.fencedAt ??= this.end
+    this.synced()
+    return this.fencedAt
+  }
+
   async seal(end: number): Promise<void> {
-    this.entries.length = end
+    this.entries.length = Math.min(end, this.end)
     this.sealed = true
+    this.endEntry = end
+    this.durableEnd = this.end
+    this.highWatermark = this.end
+  }
+
+  async install(entries: readonly Entry[]): Promise<void> {
+    assert(
+      entries.every((entry, i) => entry.entryNumber === this.end + i),
+      'entries are dense',
+    )
+    this.entries.push(...entries)
+    this.durableEnd = this.end
+    if (this.sealed) this.highWatermark = this.end
+  }
+
+  async digest(): Promise<string> {
+    return crc32c(concatBytes(this.entries.map(({ batch }) => batch))).toString(16)
+  }
+
+  readEntries(fromEntry: number, maxBytes: number): readonly Entry[] | undefined {
+    if (this.cold) return undefined
+    const found: Entry[] = []
+    let bytes = 0
+    for (const entry of this.entries.slice(fromEntry)) {
+      bytes += ENVELOPE_BYTES + entry.batch.length
+      if (found.length > 0 && bytes > maxBytes) break
+      found.push(entry)
+    }
+    return found
   }
 
   readCached(partition: number, offset: number, maxBytes: number): readonly Entry[] | undefined {
@@ -96,6 +140,7 @@ export class MemoryStore implements LogStore {
   /** The next staged state fails with it. */
   failStage: Error | undefined
   private running = false
+  private runningSince = 0
 
   room(): Room {
     return this.roomNow
@@ -104,6 +149,7 @@ export class MemoryStore implements LogStore {
   commit(): void {
     if (this.running || !this.automatic) return
     this.running = true
+    this.runningSince = performance.now()
     setImmediate(() => this.release())
   }
 
@@ -133,6 +179,10 @@ export class MemoryStore implements LogStore {
   }
 
   async flush(): Promise<void> {}
+
+  oldestSyncAgeMs(): number {
+    return this.running ? performance.now() - this.runningSince : 0
+  }
 
   async stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
     const error = this.failStage

@@ -91,7 +91,8 @@ export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
     durableDirs: new DurableDirs(disk),
     unreadableIsDamage: false,
     wal: () => wal,
-    recordSeal: async () => {},
+    recordEnd: async () => {},
+    synced: async () => wal.sync(),
     failed: (error) => void failures.push(error),
     roomAgain: () => {},
   })
