@@ -9,8 +9,8 @@
 #   bash run_cluster.sh status | logs [N]
 #   bash run_cluster.sh clean [N]       stop all, or broker N, and remove the data
 #
-# Broker N has the ports of broker 1 plus 10 for each before it. EASTGUARD_CLIENT_PORT, EASTGUARD_CLUSTER_PORT and
-# EASTGUARD_HTTP_PORT choose those of broker 1; a cluster then keeps them. Needs bash and Node.js 20.19 or later with npm.
+# Broker N has the ports of broker 1 plus 10 for each before it. EASTGUARD_CLIENT_PORT, EASTGUARD_CLUSTER_PORT,
+# EASTGUARD_DATA_PORT and EASTGUARD_HTTP_PORT choose those of broker 1; a cluster then keeps them. Needs bash and Node.js 20.19 or later with npm.
 
 set -euo pipefail
 
@@ -18,10 +18,13 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 dir="${EASTGUARD_TEST_CLUSTER:-$root/.test_cluster}"
 client_port="${EASTGUARD_CLIENT_PORT:-2921}"
 cluster_port="${EASTGUARD_CLUSTER_PORT:-2922}"
+data_port="${EASTGUARD_DATA_PORT:-2923}"
 http_port="${EASTGUARD_HTTP_PORT:-2924}"
 # A cluster that is there keeps its ports, whoever asks.
 ports_file="$dir/ports"
-if (($# > 0)) && [[ -f "$ports_file" ]]; then read -r client_port cluster_port http_port <"$ports_file"; fi
+if (($# > 0)) && [[ -f "$ports_file" ]]; then read -r client_port cluster_port data_port http_port <"$ports_file"; fi
+# One that was made before there was a data port has three.
+if [[ -z "$http_port" ]]; then http_port="$data_port" data_port=$((client_port + 2)); fi
 # A broker refuses variables with this prefix that it does not know, and this one is ours.
 unset EASTGUARD_TEST_CLUSTER
 server="$root/build/src/cli/eastguard.js"
@@ -41,6 +44,7 @@ fail() {
 port_of() { printf '%s' $(($1 + 10 * ($2 - 1))); }
 client_of() { port_of "$client_port" "$1"; }
 cluster_of() { port_of "$cluster_port" "$1"; }
+data_of() { port_of "$data_port" "$1"; }
 http_of() { port_of "$http_port" "$1"; }
 log_of() { printf '%s' "$dir/broker-$1.log"; }
 pid_file_of() { printf '%s' "$dir/broker-$1.pid"; }
@@ -106,9 +110,9 @@ ports_in_use() {
       const socket = udp.createSocket("udp4").once("error", () => done(false))
       socket.bind({ port, address: host, exclusive: true }, () => socket.close(() => done(true)))
     })
-    const [, client, cluster, http] = process.argv.map(Number)
-    Promise.all([tcp(client), tcp(cluster), datagrams(cluster), tcp(http)]).then((free) => {
-      const taken = [client, cluster, cluster, http].filter((_, i) => !free[i])
+    const [, client, cluster, data, http] = process.argv.map(Number)
+    Promise.all([tcp(client), tcp(cluster), datagrams(cluster), tcp(data), tcp(http)]).then((free) => {
+      const taken = [client, cluster, cluster, data, http].filter((_, i) => !free[i])
       console.log([...new Set(taken)].join(" "))
     })
   ' "$@"
@@ -116,10 +120,10 @@ ports_in_use() {
 
 check_ports() {
   local taken
-  taken="$(ports_in_use "$(client_of "$1")" "$(cluster_of "$1")" "$(http_of "$1")")"
+  taken="$(ports_in_use "$(client_of "$1")" "$(cluster_of "$1")" "$(data_of "$1")" "$(http_of "$1")")"
   [[ -z "$taken" ]] ||
     fail "broker $1 cannot start: port $taken on 127.0.0.1 is in use by another program. Stop it, or choose other ports:
-  EASTGUARD_CLIENT_PORT=3921 EASTGUARD_CLUSTER_PORT=3922 EASTGUARD_HTTP_PORT=3924 bash run_cluster.sh"
+  EASTGUARD_CLIENT_PORT=3921 EASTGUARD_CLUSTER_PORT=3922 EASTGUARD_DATA_PORT=3923 EASTGUARD_HTTP_PORT=3924 bash run_cluster.sh"
 }
 
 # Cluster addresses of all other brokers that know the cluster. None at all: broker $1 founds one.
@@ -134,14 +138,14 @@ seeds_for() {
 launch() {
   local n="$1" seeds prefix=()
   mkdir -p "$dir/broker-$n"
-  printf '%s %s %s\n' "$client_port" "$cluster_port" "$http_port" >"$ports_file"
+  printf '%s %s %s %s\n' "$client_port" "$cluster_port" "$data_port" "$http_port" >"$ports_file"
   seeds="$(seeds_for "$n")"
   # Its own session, so that Ctrl-C in this terminal does not reach it.
   if command -v setsid >/dev/null 2>&1; then prefix=(setsid); fi
   (
     cd "$dir"
     exec ${prefix[@]+"${prefix[@]}"} node "$server" server --data-dir "$dir/broker-$n" \
-      --client-port "$(client_of "$n")" --cluster-port "$(cluster_of "$n")" --http-port "$(http_of "$n")" \
+      --client-port "$(client_of "$n")" --cluster-port "$(cluster_of "$n")" --data-port "$(data_of "$n")" --http-port "$(http_of "$n")" \
       --display-name "broker-$n" --host-label "broker-$n" --join-seed-nodes "$seeds" \
       </dev/null >>"$(log_of "$n")" 2>&1
   ) &

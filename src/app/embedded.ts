@@ -18,6 +18,7 @@ const TEST_CONFIG: Readonly<Record<string, unknown>> = {
   drain_timeout_ms: 1000,
   metadata_shards: 8,
   cluster_port: 0,
+  data_port: 0,
 }
 
 /**

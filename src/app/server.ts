@@ -89,6 +89,7 @@ export function settingsOf(config: ResolvedConfig): ServerSettings {
     host: config.host,
     advertiseHost: config.advertiseHost,
     clientPort: config.clientPort,
+    dataPort: config.dataPort,
     httpPort: config.httpPort,
     displayName: config.displayName,
     hostLabel: config.hostLabel,

@@ -35,9 +35,10 @@ export interface Neighbour {
   readonly hostLabel: string
   readonly rackLabel: string
   readonly state: MemberState
-  /** Where brokers reach it, and where clients do. */
+  /** Where brokers reach it, where clients do, and where what brokers replicate goes. */
   readonly cluster: Address
   readonly client: Address
+  readonly data: Address
 }
 
 /** How replicas deal with one another. */

@@ -5,6 +5,8 @@ import { MIB } from './policy.ts'
 
 /** The largest native frame, length field not counted: the largest batch and room for what goes round it. */
 export const FRAME_BYTES_MAX: number = 72 * MIB
+/** The largest max_message_bytes that a topic may have. */
+export const BATCH_BYTES_MAX: number = 64 * MIB
 /** Frames before the hello are small. */
 export const HELLO_BYTES_MAX = 4096
 export const REQUESTS_IN_FLIGHT_MAX = 10_000
@@ -14,4 +16,4 @@ export const WAL_GROUP_BYTES_MAX: number = 10 * MIB
 /** Batches that one producer may have in flight in one partition (PROTOCOLS §8). */
 export const PRODUCER_WINDOW = 5
 
-assert(FRAME_BYTES_MAX > 64 * MIB, 'a frame holds the largest batch that a policy may allow')
+assert(FRAME_BYTES_MAX > BATCH_BYTES_MAX, 'a frame holds the largest batch that a policy may allow')

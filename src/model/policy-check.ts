@@ -2,6 +2,7 @@
 // (policy-keys.ts), whatever they are called in here.
 
 import { EastGuardError } from '../base/errors.ts'
+import { BATCH_BYTES_MAX } from './limits.ts'
 import { ACKS, MIB, PARTITIONS_MAX, RANGE_MODES, TIERS, type TopicPolicy } from './policy.ts'
 import { policyKeyName as name } from './policy-keys.ts'
 
@@ -28,7 +29,7 @@ const BOUNDS: readonly (readonly [NumberKey, Bounds])[] = [
   ['segmentBytes', { least: 64 * 1024, most: 16 * 1024 * MIB }],
   ['segmentEntries', { least: 1, most: 100_000_000 }],
   ['segmentMs', { least: 1000, most: 365 * 24 * 3600 * 1000 }],
-  ['maxMessageBytes', { least: 1024, most: 64 * MIB }],
+  ['maxMessageBytes', { least: 1024, most: BATCH_BYTES_MAX }],
 ]
 
 /** Throws INVALID_POLICY with the key, the value and what is allowed. */

@@ -30,6 +30,8 @@ export interface Profile {
   /** UDP for packets and TCP for syncs, on one port. */
   readonly cluster: Address
   readonly client: Address
+  /** For what brokers replicate: TCP. */
+  readonly data: Address
   /** Brokers of one host, or one rack, fail together. */
   readonly hostLabel: string
   readonly rackLabel: string

@@ -3,6 +3,7 @@
 
 import { toHex } from '../base/bytes.ts'
 import type { EastGuardError } from '../base/errors.ts'
+import { type DataPort, openDataPort } from '../broker/data/data-port.ts'
 import { Members } from '../broker/members/members.ts'
 import { foundedByMistake, refusedAsOld } from '../broker/members/news.ts'
 import type { Neighbour } from '../broker/options.ts'
@@ -20,6 +21,9 @@ export interface Neighbourhood {
   /** For the links between brokers. */
   readonly streams: Streams
   addressOf(node: NodeId): Address | undefined
+  /** Undefined: it stays alone. Others are told that it is there before anybody need listen on it. */
+  readonly data: DataPort | undefined
+  dataAddressOf(node: NodeId): Address | undefined
   /** The others that are known and have not left. */
   neighbours(): readonly Neighbour[]
   /** The others that are known. */
@@ -67,10 +71,14 @@ async function told({ ports, settings, dataDir }: NeighbourhoodOptions): Promise
   }
   const neighbours = (): readonly Neighbour[] =>
     cluster?.neighbours().filter(({ nodeId }) => nodeId !== dataDir.nodeId) ?? []
+  const data =
+    cluster === undefined ? undefined : await openDataPort(ports.streams, dataAddress(settings))
   return {
     address: cluster === undefined ? undefined : { host: settings.host, port: cluster.port },
     streams: ports.streams,
     addressOf: (node) => neighbours().find(({ nodeId }) => nodeId === node)?.cluster,
+    data,
+    dataAddressOf: (node) => neighbours().find(({ nodeId }) => nodeId === node)?.data,
     neighbours,
     known: neighbours,
     sight: () => undefined,
@@ -78,7 +86,7 @@ async function told({ ports, settings, dataDir }: NeighbourhoodOptions): Promise
     clientPort: () => {},
     onHint: () => {},
     leave: async () => {},
-    stop: async () => {},
+    stop: async () => data?.close(),
   }
 }
 
@@ -115,8 +123,13 @@ async function joined(
       onHint: (hint) => listener(hint),
     },
   })
+  let data: DataPort | undefined
   try {
+    data = await openDataPort(members.sealed(ports.streams), dataAddress(settings))
+    const { port } = data.address
+    const opened = data
     const address = await members.listen({ host: settings.host, port: membership.port })
+    members.setProfile({ data: { host: settings.advertiseHost, port } })
     const joining = members.join(membership.seeds)
     // Who has a cluster goes on in it, and is found by the others if its seeds are gone.
     joining.catch(() => undefined)
@@ -125,6 +138,8 @@ async function joined(
       address,
       streams: members.streams,
       addressOf: (node) => members.addressOf(node),
+      data,
+      dataAddressOf: (node) => members.dataAddressOf(node),
       neighbours: () => members.neighbours(),
       known: () => members.known(),
       sight: () => sightOf(members),
@@ -134,10 +149,12 @@ async function joined(
         listener = heard
       },
       leave: () => members.leave(),
-      stop: () => members.stop(),
+      stop: async () => {
+        await Promise.all([members.stop(), opened.close()])
+      },
     }
   } catch (error) {
-    await members.stop()
+    await Promise.all([members.stop(), data?.close()])
     throw error
   }
 }
@@ -147,12 +164,17 @@ function keysOf(ports: ServerPorts, membership: MembershipSettings): ClusterKeys
   return first === undefined ? undefined : new ClusterKeys(ports, [first, ...others])
 }
 
+function dataAddress({ host, dataPort: port }: ServerSettings): Address {
+  return { host, port }
+}
+
 function profileOf(settings: ServerSettings, membership: MembershipSettings): Profile {
   const { advertiseHost: host, clientPort, displayName: name, hostLabel } = settings
   return {
     name,
     cluster: { host, port: membership.port },
     client: { host, port: clientPort },
+    data: { host, port: settings.dataPort },
     hostLabel,
     rackLabel: membership.rackLabel,
     capacityBytes: 0,

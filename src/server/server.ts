@@ -187,6 +187,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     client,
     http: http.address,
     cluster: address,
+    data: neighbourhood.data?.address,
     shards: metadata.shards,
     nodeId: dataDir.nodeId,
     clusterId: cluster.id,

@@ -50,6 +50,8 @@ export interface ServerSettings
   readonly hostLabel: string
   readonly advertiseHost: string
   readonly clientPort: number
+  /** Opened only by a broker that has others. */
+  readonly dataPort: number
   readonly httpPort: number
   readonly drainTimeoutMs: number
   /** A file of the metadata journal; when one is full a snapshot frees those before it. */
@@ -122,8 +124,9 @@ export interface RunningBroker {
   readonly client: Address
   /** Health, readiness and metrics; undefined when that door is off. */
   readonly http: Address | undefined
-  /** Where other brokers reach it; undefined when it stays alone. */
+  /** Where other brokers reach it, and where what they replicate goes; undefined when it stays alone. */
   readonly cluster: Address | undefined
+  readonly data: Address | undefined
   readonly shards: ShardsControl
   readonly nodeId: NodeId
   readonly clusterId: ClusterId

@@ -175,6 +175,7 @@ async function onFaultyDisk(dataDir: string): Promise<Faulty> {
       client_port: 0,
       http_port: 0,
       cluster_port: 0,
+      data_port: 0,
       wal_file_bytes: '1MiB',
       reserve_bytes: '1MiB',
       drain_timeout_ms: 200,

@@ -173,7 +173,8 @@ test('a bad configuration stops the start with exit code 2, naming key, value an
 })
 
 test('a port that is taken ends the start with exit code 4, a data directory in use with 3', async () => {
-  const port = ['--client-port', String(broker.port), '--http-port', '0', '--cluster-port', '0']
+  const others = ['--http-port', '0', '--cluster-port', '0', '--data-port', '0']
+  const port = ['--client-port', String(broker.port), ...others]
   const other = join(dir, 'other')
   const listen = await run('eastguard', ['server', '--data-dir', other, ...port])
   assert.equal(listen.code, 4, listen.err)
@@ -181,7 +182,7 @@ test('a port that is taken ends the start with exit code 4, a data directory in 
   assert.match(listen.err, /"code":"EADDRINUSE"/)
   const node: unknown = JSON.parse(await readFile(join(other, 'node.json'), 'utf8'))
   assert.ok(!Object.hasOwn(node as object, 'cluster'), 'it has founded a cluster, and stays in it')
-  const free = ['--client-port', '0', '--http-port', '0', '--cluster-port', '0']
+  const free = ['--client-port', '0', ...others]
   const used = await run('eastguard', ['server', '--data-dir', join(dir, 'data'), ...free])
   assert.equal(used.code, 3, used.err)
   assert.match(used.err, /DATA_DIR_IN_USE/)

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 
 /** Broker N has these plus 10 for each before it. */
-const PORTS = [2921, 2922, 2924] as const
+const PORTS = [2921, 2922, 2923, 2924] as const
 const BROKERS = 4
 const BASE_LEAST = 10_000
 const BASE_STEP = 100
@@ -56,7 +56,7 @@ function isFree(port: number): Promise<boolean> {
 }
 
 function shell(text: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const [client, cluster, http] = PORTS.map((port) => String(port + shift))
+  const [client, cluster, data, http] = PORTS.map((port) => String(port + shift))
   return new Promise((resolve) => {
     const options = {
       env: {
@@ -64,6 +64,7 @@ function shell(text: string, env: Readonly<Record<string, string>> = {}): Promis
         EASTGUARD_TEST_CLUSTER: join(dir, 'cluster'),
         EASTGUARD_CLIENT_PORT: client,
         EASTGUARD_CLUSTER_PORT: cluster,
+        EASTGUARD_DATA_PORT: data,
         EASTGUARD_HTTP_PORT: http,
         // Few, so that nothing takes long.
         EASTGUARD_METADATA_SHARDS: '16',

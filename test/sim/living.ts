@@ -23,6 +23,7 @@ const SETTINGS: ServerSettings = {
   host: HOST,
   advertiseHost: HOST,
   clientPort: PORT,
+  dataPort: 2923,
   httpPort: 2924,
   displayName: 'long-lived',
   hostLabel: HOST,

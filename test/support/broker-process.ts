@@ -63,6 +63,8 @@ export async function spawnBroker(
       String(httpPort),
       '--cluster-port',
       '0',
+      '--data-port',
+      '0',
       ...(options.flags ?? []),
     ],
     {

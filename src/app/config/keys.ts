@@ -55,7 +55,7 @@ export const KEYS = {
     kind: 'port',
     default: '2923',
     section: 'Ports',
-    what: 'The port on which brokers send one another records (TCP). 0 chooses a free one. Used by clustering.',
+    what: 'The port on which brokers send one another records (TCP). 0 chooses a free one.',
   },
   http_port: {
     kind: 'port',

@@ -301,8 +301,16 @@ function relationFaults(config: ResolvedConfig): string[] {
     const bytes = utf8(text).length
     if (bytes > most) faults.push(`${key} has ${bytes} bytes: at most ${most} are allowed`)
   }
-  if (config.clientPort !== 0 && config.clientPort === config.httpPort) {
-    faults.push(`client_port and http_port are both ${config.clientPort}`)
+  const ports = [
+    ['client_port', config.clientPort],
+    ['cluster_port', config.clusterPort],
+    ['data_port', config.dataPort],
+    ['http_port', config.httpPort],
+  ] as const
+  for (const [i, [key, port]] of ports.entries()) {
+    for (const [other, same] of ports.slice(i + 1)) {
+      if (port !== 0 && port === same) faults.push(`${key} and ${other} are both ${port}`)
+    }
   }
   if (config.defaultMinInsyncReplicas > config.defaultReplicationFactor) {
     faults.push(

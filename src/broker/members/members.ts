@@ -33,6 +33,7 @@ import { readSyncRequest, writeSyncAnswer } from '../../wire/swim/sync.ts'
 import type { Neighbour } from '../options.ts'
 import { type PacketSeal, packetSeal } from '../seal/packets.ts'
 import { KeyRefusals } from '../seal/refusals.ts'
+import { sealedStreams } from '../seal/sealed-streams.ts'
 import { type ClusterPort, openClusterPort } from './cluster-port.ts'
 import { MembersMetrics } from './counters.ts'
 import { refusedAsOld, SeedNews, tellFounded, tellHeld, tellMember } from './news.ts'
@@ -210,6 +211,18 @@ export class Members {
     return this.swim.memberOf(node)?.profile.cluster
   }
 
+  dataAddressOf(node: NodeId): Address | undefined {
+    return this.swim.memberOf(node)?.profile.data
+  }
+
+  /** Connections of another port than the cluster port, sealed if those are. */
+  sealed(streams: Streams): Streams {
+    const { clusterKeys } = this.options
+    return clusterKeys === undefined
+      ? streams
+      : sealedStreams(streams, clusterKeys, this.keyRefusals)
+  }
+
   leaderOf(shard: number): ShardHint | undefined {
     return this.swim.leaderOf(shard)
   }
@@ -224,8 +237,8 @@ export class Members {
     const all: Neighbour[] = []
     for (const { member } of this.swim.table.all()) {
       const { node: nodeId, state } = member
-      const { name: displayName, hostLabel, rackLabel, cluster, client } = member.profile
-      all.push({ nodeId, displayName, hostLabel, rackLabel, state, cluster, client })
+      const { name: displayName, hostLabel, rackLabel, cluster, client, data } = member.profile
+      all.push({ nodeId, displayName, hostLabel, rackLabel, state, cluster, client, data })
     }
     return all
   }

@@ -6,7 +6,7 @@ import { type ClusterId, clusterId } from '../../model/ids.ts'
 import type { ServerSettings } from '../../server/types.ts'
 import { Machine, type Watcher } from '../machine.ts'
 import { plannedClock } from '../ports/own-clock.ts'
-import { brokerSettings } from '../storage/machine.ts'
+import { brokerSettings, DATA_PORT } from '../storage/machine.ts'
 import type { World } from '../world.ts'
 import type { ClusterPlan } from './plan.ts'
 import { brokerHost } from './step.ts'
@@ -72,6 +72,7 @@ export class Machines {
                   state: 'alive' as const,
                   cluster: { host, port: CLUSTER_PORT },
                   client: { host, port: CLIENT_PORT },
+                  data: { host, port: DATA_PORT },
                 },
               ],
         ),

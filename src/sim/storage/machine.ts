@@ -10,6 +10,7 @@ import type { StoragePlan } from './plan.ts'
 
 export const BROKER_HOST = 'broker'
 export const BROKER_PORT = 2921
+export const DATA_PORT = 2923
 const HTTP_PORT = 2924
 
 /** Wide enough for a few clients, and quick to end what hangs. */
@@ -33,6 +34,7 @@ export function brokerSettings(host: string, sizes: SizeSettings): ServerSetting
     host,
     advertiseHost: host,
     clientPort: BROKER_PORT,
+    dataPort: DATA_PORT,
     httpPort: HTTP_PORT,
     displayName: 'simulated',
     hostLabel: host,

@@ -8,7 +8,8 @@
 //   cluster  id │ u64 founded │ u16 shards
 //   life     u32 boot │ u32 nonce
 //   update   id node │ life │ u64 incarnation │ state │ profile │ u8 count (at most 3, 0 unless suspect), ids of suspecters
-//   profile  name │ address cluster │ address client │ name host label │ name rack label │ u64 capacity │ u64 load
+//   profile  name │ address cluster │ beside client │ beside data │ name host label │ name rack label │ u64 capacity │ u64 load
+//   beside   an address: bool whether the host is that of cluster, as it mostly is; else the host │ u16 port
 //   hint     u32 shard │ u64 term │ id leader
 
 import type { Address } from '../../base/address.ts'
@@ -34,17 +35,17 @@ export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2
 export const LIFE_BYTES = 8
 export const HINT_BYTES: number = 4 + 8 + ID_BYTES
 /** With empty texts. */
-const PROFILE_BYTES_MIN = 1 + 3 + 3 + 1 + 1 + 8 + 8
+const PROFILE_BYTES_MIN = 1 + 3 + 3 + 3 + 1 + 1 + 8 + 8
 export const UPDATE_BYTES_MIN: number = ID_BYTES + LIFE_BYTES + 8 + 1 + PROFILE_BYTES_MIN + 1
 
 /** With texts as long as they may be, and suspecters as many. */
 export const UPDATE_BYTES_MAX: number =
-  UPDATE_BYTES_MIN + 3 * NAME_BYTES_MAX + 2 * HOST_BYTES_MAX + SUSPECTERS_MAX * ID_BYTES
+  UPDATE_BYTES_MIN + 3 * NAME_BYTES_MAX + 3 * HOST_BYTES_MAX + 2 + SUSPECTERS_MAX * ID_BYTES
 
 export function updateBytes({ member, suspectedBy }: Update): number {
-  const { name, cluster, client, hostLabel, rackLabel } = member.profile
-  let texts = 0
-  for (const text of [name, cluster.host, client.host, hostLabel, rackLabel]) {
+  const { name, cluster, client, data, hostLabel, rackLabel } = member.profile
+  let texts = besideBytes(client, cluster) + besideBytes(data, cluster)
+  for (const text of [name, cluster.host, hostLabel, rackLabel]) {
     texts += utf8(text).length
   }
   return UPDATE_BYTES_MIN + texts + ID_BYTES * suspectedBy.length
@@ -97,19 +98,39 @@ export function readAddress(r: ByteReader): Address {
   return { host: readText(r, HOST_BYTES_MAX), port: r.u16() }
 }
 
+function writeBeside(w: ByteWriter, { host, port }: Address, other: Address): void {
+  const same = host === other.host
+  w.bool(same)
+  if (!same) writeText(w, host, HOST_BYTES_MAX)
+  w.u16(port)
+}
+function readBeside(r: ByteReader, other: Address): Address {
+  const host = r.bool() ? undefined : readText(r, HOST_BYTES_MAX)
+  if (host === other.host) throw new Truncated(`the host ${host} is told twice`)
+  return { host: host ?? other.host, port: r.u16() }
+}
+/** More than with the same host. */
+function besideBytes({ host }: Address, other: Address): number {
+  return host === other.host ? 0 : 1 + utf8(host).length
+}
+
 function writeProfile(w: ByteWriter, profile: Profile): void {
   writeText(w, profile.name, NAME_BYTES_MAX)
   writeAddress(w, profile.cluster)
-  writeAddress(w, profile.client)
+  writeBeside(w, profile.client, profile.cluster)
+  writeBeside(w, profile.data, profile.cluster)
   writeText(w, profile.hostLabel, NAME_BYTES_MAX)
   writeText(w, profile.rackLabel, NAME_BYTES_MAX)
   w.i64(profile.capacityBytes).i64(profile.loadBytes)
 }
 function readProfile(r: ByteReader): Profile {
+  const name = readText(r, NAME_BYTES_MAX)
+  const cluster = readAddress(r)
   return {
-    name: readText(r, NAME_BYTES_MAX),
-    cluster: readAddress(r),
-    client: readAddress(r),
+    name,
+    cluster,
+    client: readBeside(r, cluster),
+    data: readBeside(r, cluster),
     hostLabel: readText(r, NAME_BYTES_MAX),
     rackLabel: readText(r, NAME_BYTES_MAX),
     capacityBytes: r.u53(),

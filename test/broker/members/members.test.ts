@@ -33,6 +33,7 @@ test('two brokers become one cluster, and whoever joins takes its shards from it
       state: 'alive',
       cluster: { host: 'b', port: 2922 },
       client: { host: 'b', port: 2921 },
+      data: { host: 'b', port: 2923 },
     },
   ])
 })

@@ -38,6 +38,7 @@ async function start(name: string): Promise<Started> {
       name,
       cluster: { host: HOST, port: 0 },
       client: { host: HOST, port: 2921 },
+      data: { host: HOST, port: 2923 },
       hostLabel: name,
       rackLabel: '',
       capacityBytes: 0,

@@ -144,6 +144,7 @@ function profileOf(name: string): Profile {
     name,
     cluster: addressOf(name),
     client: { host: name, port: 2921 },
+    data: { host: name, port: 2923 },
     hostLabel: name,
     rackLabel: '',
     capacityBytes: 1e12,

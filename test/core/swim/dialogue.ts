@@ -79,6 +79,7 @@ export class Dialogue {
           name,
           cluster: own,
           client: { host: at, port: 2921 },
+          data: { host: at, port: 2923 },
           hostLabel: '',
           rackLabel: '',
           capacityBytes: 0,

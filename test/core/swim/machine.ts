@@ -131,6 +131,7 @@ export class Machine {
       name: `${this.name}.${this.disk.boot}`,
       cluster: addressOf(this.index),
       client: { host: `broker-${this.index}.example`, port: 2921 },
+      data: { host: `broker-${this.index}.example`, port: 2923 },
       hostLabel: `host-${this.index}`,
       rackLabel: `rack-${this.index % 3}`,
       capacityBytes: 1e12,

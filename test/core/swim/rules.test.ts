@@ -37,6 +37,7 @@ function profileOf(n: number, change: Partial<Profile> = {}): Profile {
     name: `m${n}`,
     cluster: at(n),
     client: { host: `h${n}`, port: 2921 },
+    data: { host: `h${n}`, port: 2923 },
     hostLabel: `host-${n}`,
     rackLabel: '',
     capacityBytes: 1000,

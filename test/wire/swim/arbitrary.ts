@@ -37,15 +37,22 @@ export const cluster: fc.Arbitrary<ClusterIdentity> = fc.record({
   shards: fc.nat(Math.log2(SHARDS_MAX)).map((power) => 2 ** power),
 })
 
-const profile = fc.record({
-  name: text(NAME_BYTES_MAX),
-  cluster: address,
-  client: address,
-  hostLabel: text(NAME_BYTES_MAX),
-  rackLabel: text(NAME_BYTES_MAX),
-  capacityBytes: fc.maxSafeNat(),
-  loadBytes: fc.maxSafeNat(),
-})
+const profile = fc
+  .record({
+    name: text(NAME_BYTES_MAX),
+    cluster: address,
+    client: address,
+    data: address,
+    hostLabel: text(NAME_BYTES_MAX),
+    rackLabel: text(NAME_BYTES_MAX),
+    capacityBytes: fc.maxSafeNat(),
+    loadBytes: fc.maxSafeNat(),
+    oneHost: fc.boolean(),
+  })
+  .map(({ oneHost, ...one }) => {
+    const { host } = one.cluster
+    return oneHost ? { ...one, client: { ...one.client, host }, data: { ...one.data, host } } : one
+  })
 
 const member = fc.record({
   node,
