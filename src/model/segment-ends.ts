@@ -14,6 +14,7 @@ export const END_REASONS = [
   'under-replicated',
   'drained',
   'policy',
+  'fenced',
 ] as const
 export type EndReason = (typeof END_REASONS)[number]
 
