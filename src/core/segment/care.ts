@@ -18,6 +18,7 @@
 
 import type { NodeId } from '../../model/ids.ts'
 import { Avoided, pauseMs } from './avoided.ts'
+import { Blame } from './blame.ts'
 import type {
   Candidates,
   CareEffect,
@@ -27,18 +28,12 @@ import type {
   RollEffect,
 } from './care-types.ts'
 import { Asking, type AskReason, reasonToAsk } from './ends.ts'
-import { Fencing } from './fencing.ts'
+import { OpenSegment } from './open-segment.ts'
 import { Proposal } from './proposing.ts'
 import { Staging } from './staging.ts'
 import { type Plan, planSuccessor } from './successor.ts'
 import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming, StageOutcome } from './types.ts'
 
-/** A frozen leader repeats the end that it gave: silent for longer, it is not relied on. */
-const GIVEN_FRESH_MS = 1000
-/** A successor that fails so soon was no better than what it came after. */
-const SHORT_LIVED_MS = 10_000
-/** Of a holder with whom staging failed so often, another one is taken if there is one. */
-const HOLDER_FAILURES = 2
 const RETRY_LEAST_MS = 100
 const REFUSE_AGAIN_MS = 500
 
@@ -53,11 +48,6 @@ export interface RangeCareOptions {
   readonly token: () => string
 }
 
-interface Given {
-  readonly end: LeadersEnd
-  heardMs: number
-}
-
 export class RangeCare {
   private view: CareView
   private readonly timing: SegmentTiming
@@ -68,26 +58,15 @@ export class RangeCare {
   private readonly pending: LogEffect[] = []
 
   // Of the open segment; all of it begins anew with the next one.
-  private openedMs: number | undefined
-  private confirmedMs: number
-  private leaderBoot: number | undefined
-  private leaderStopped = false
-  private gaveAttempt: number | undefined
-  private readonly unfits = new Map<NodeId, EndReason>()
-  private given: Given | undefined
-  private fencing: Fencing | undefined
-  private fencedWhy: EndReason = 'leader-failed'
+  private open: OpenSegment
   private staging: Staging | undefined
   private proposal: Proposal | undefined
-  private reportedHighWatermark = 0
-  private readonly holderFailures = new Map<NodeId, number>()
   private refusedMs: number | undefined
   private asking = new Asking()
   private failures = 0
   private nextTryMs = 0
 
-  /** Successors in a row that failed soon after this leader had opened them. */
-  private blame: { leader: NodeId; count: number } | undefined
+  private readonly blame = new Blame()
   private quiet = false
   private problem: string | undefined
 
@@ -95,12 +74,13 @@ export class RangeCare {
     this.view = options.view
     this.timing = options.timing
     this.token = options.token
-    this.confirmedMs = Math.max(options.electedAtMs, options.confirmedMs ?? options.nowMs)
+    const confirmedMs = Math.max(options.electedAtMs, options.confirmedMs ?? options.nowMs)
+    this.open = new OpenSegment(options.view, this.boots, confirmedMs)
   }
 
   /** A fence was sent: no lease of this segment is confirmed any more. */
   get withholds(): boolean {
-    return this.fencing !== undefined
+    return this.open.fencing !== undefined
   }
 
   /** There is nothing to do, and nothing to remember. */
@@ -113,10 +93,6 @@ export class RangeCare {
     return this.problem
   }
 
-  private get leader(): NodeId {
-    return this.view.segment.replicas[0] as NodeId
-  }
-
   // ---- what is heard
 
   /** The shard's log, as far as it is applied here. */
@@ -124,59 +100,43 @@ export class RangeCare {
     this.quiet = false
     const before = this.view
     this.view = view
-    if (view.segment.segment !== before.segment.segment) this.opened(before, nowMs)
+    if (view.segment.segment !== before.segment.segment) this.opened(nowMs)
     else if (view.segment.attempt !== before.segment.attempt) this.cancelled()
   }
 
   brokers(candidates: Candidates, _nowMs: number): void {
     this.quiet = false
     this.candidates = candidates
-    for (const node of this.view.segment.replicas) this.see(node, candidates.boot(node))
-    for (const node of this.staging?.members() ?? []) this.see(node, candidates.boot(node))
+    for (const node of this.open.replicas) this.open.see(node, candidates.boot(node))
+    for (const node of this.staging?.members() ?? []) this.open.see(node, candidates.boot(node))
   }
 
   /** From a frozen leader. */
   gave(from: NodeId, boot: number, end: LeadersEnd, nowMs: number): void {
-    if (from !== this.leader || !this.see(from, boot)) return
     this.quiet = false
-    this.leaderBoot ??= boot
-    if (this.leaderStopped || end.attempt !== this.view.segment.attempt) return
-    this.reported(end.highWatermark)
-    this.gaveAttempt = end.attempt
-    if (this.given !== undefined) {
-      this.given.heardMs = nowMs
-      return
-    }
-    this.given = { end, heardMs: nowMs }
+    const { open } = this
+    if (from !== open.leader || !open.gave(boot, end, nowMs)) return
     this.asking.done()
-    for (const { node } of end.failed) if (!this.restarted(node)) this.avoided.failed(node, nowMs)
-    this.say('info', `the leader of a segment ends it: ${end.why}`, {
-      end: end.end,
-      failed: end.failed,
-    })
+    for (const { node } of end.failed) {
+      if (open.unfits.get(node) !== 'restarted') this.avoided.failed(node, nowMs)
+    }
+    const text = `the leader of a segment ends it: ${end.why}`
+    this.say('info', text, { end: end.end, failed: end.failed })
   }
 
   /** A replica that cannot go on with the open segment says so itself. */
   unfit(from: NodeId, boot: number, why: EndReason, _nowMs: number): void {
-    if (!this.view.segment.replicas.includes(from) || !this.see(from, boot)) return
-    if (this.unfits.get(from) !== why) this.quiet = false
-    this.unfits.set(from, why)
-    // Either way it holds the segment fenced. One whose disk is stuck or damaged may still lead.
-    if (from === this.leader && (why === 'restarted' || why === 'fenced')) this.leaderStops()
+    this.quiet = false
+    this.open.unfit(from, boot, why)
   }
 
   /** The leader's lease is confirmed now, to this start of it. */
   confirmed(leader: NodeId, nowMs: number, boot?: number): void {
-    if (leader !== this.leader || this.withholds) return
-    this.confirmedMs = Math.max(this.confirmedMs, nowMs)
-    if (boot !== undefined && this.see(leader, boot)) this.leaderBoot ??= boot
+    if (leader === this.open.leader && !this.withholds) this.open.confirmed(boot, nowMs)
   }
 
   fenceAnswered(from: NodeId, answer: FenceAnswer, nowMs: number): void {
-    if (this.fencing === undefined || !this.see(from, answer.boot)) return
-    if (!this.fencing.answered(from, answer, nowMs)) return
-    this.reported(answer.highWatermark)
-    if (from === this.leader) this.leaderStops()
+    this.open.fenceAnswered(from, answer, nowMs)
   }
 
   staged(from: NodeId, token: string, outcome: StageOutcome, nowMs: number): void {
@@ -211,47 +171,30 @@ export class RangeCare {
     const { candidates } = this
     if (candidates === undefined) return out
     this.brokers(candidates, nowMs)
-    const gone = this.fencing === undefined ? this.leaderGone(candidates, nowMs) : undefined
+    const gone = this.withholds ? undefined : this.open.leaderGone(candidates, nowMs, this.timing)
     if (gone !== undefined) this.fence(gone, nowMs)
-    if (this.fencing !== undefined) {
-      const to = this.fencing.due(nowMs, this.timing)
-      if (to.length > 0) out.push({ kind: 'fence', to })
-    }
+    const to = this.open.fencing?.due(nowMs, this.timing) ?? []
+    if (to.length > 0) out.push({ kind: 'fence', to })
     if (this.proposal !== undefined) this.repeat(this.proposal, candidates, nowMs, out)
     else if (this.staging !== undefined) this.carryOn(this.staging, candidates, nowMs, out)
-    else if (this.given !== undefined || this.fencing !== undefined) {
+    else if (this.open.given !== undefined || this.withholds) {
       this.end(candidates, nowMs, out)
     } else this.watch(candidates, nowMs, out)
     out.push(...this.pending.splice(0))
     return out
   }
 
-  /** Why the leader is taken to have failed. */
-  private leaderGone(candidates: Candidates, nowMs: number): EndReason | undefined {
-    const unfit = this.unfits.get(this.leader)
-    if (unfit !== undefined) return unfit
-    if (this.leaderStopped) return 'restarted'
-    const unheardMs = this.given === undefined ? 0 : nowMs - this.given.heardMs
-    if (unheardMs >= this.timing.frozenTimeoutMs) return 'leader-failed'
-    if (this.given !== undefined && this.isSetAside(this.leader)) return 'leader-failed'
-    if (this.freshlyGiven(nowMs) !== undefined) return undefined
-    const silentMs = nowMs - this.confirmedMs
-    if (silentMs >= this.timing.leaseGraceMs) return 'leader-failed'
-    const dead = !candidates.alive(this.leader)
-    return dead && silentMs >= this.timing.replicaAckTimeoutMs ? 'leader-failed' : undefined
-  }
-
   private fence(why: EndReason, nowMs: number): void {
-    this.fencing = new Fencing(this.view.segment.replicas, nowMs)
-    this.fencedWhy = why
+    this.open.fence(why, nowMs)
     this.asking.done()
     const text = `fences a segment, whose leader cannot go on: ${why}`
-    this.say('warn', text, { leader: this.leader, replicas: this.view.segment.replicas })
+    this.say('warn', text, { leader: this.open.leader, replicas: this.open.replicas })
   }
 
   /** Nothing is wrong, or an end is asked for. */
   private watch(candidates: Candidates, nowMs: number, out: CareEffect[]): void {
-    const { view, avoided, unfits, timing } = this
+    const { view, avoided, timing } = this
+    const { unfits } = this.open
     const found = reasonToAsk({ view, candidates, unfits, without: avoided.at(nowMs) })
     this.problem = found.trouble
     const ask = this.asking.next(found, nowMs, timing)
@@ -261,12 +204,12 @@ export class RangeCare {
       this.unanswered(found.reason, nowMs)
       return
     }
-    out.push({ kind: 'ask-end', to: this.leader, attempt: view.segment.attempt, why: ask })
+    out.push({ kind: 'ask-end', to: this.open.leader, attempt: view.segment.attempt, why: ask })
   }
 
   private unanswered(reason: AskReason | undefined, nowMs: number): void {
     const text = 'a leader has given no end, though it was asked for one'
-    this.say('warn', text, { leader: this.leader, why: reason?.why })
+    this.say('warn', text, { leader: this.open.leader, why: reason?.why })
     if (reason?.urgent === true) this.fence('leader-failed', nowMs)
   }
 
@@ -280,9 +223,13 @@ export class RangeCare {
   }
 
   private plan(candidates: Candidates, nowMs: number): Plan | undefined {
-    const found = this.findEnd(candidates, nowMs)
+    const found = this.open.findEnd(candidates, nowMs, this.timing)
     if (found === undefined) return undefined
-    if (this.reportedHighWatermark > found.end) {
+    if (found === 'unavailable') {
+      this.unavailable()
+      return undefined
+    }
+    if (this.open.highWatermark > found.end) {
       this.alarm(found.end)
       return undefined
     }
@@ -290,53 +237,29 @@ export class RangeCare {
       view: this.view,
       candidates,
       ...found,
-      tailFrom: this.reportedHighWatermark,
+      tailFrom: this.open.highWatermark,
       without: this.avoided.at(nowMs),
-      distrusted: this.distrusted(nowMs),
-      failedHolder: (node) => this.isSetAside(node),
+      distrusted: found.holders.length === 1 && this.blame.distrusts(this.open, candidates),
+      failedHolder: (node) => this.open.setAside(node),
     })
   }
 
-  private findEnd(
-    candidates: Candidates,
-    nowMs: number,
-  ): { end: number; holders: readonly NodeId[]; why: EndReason } | undefined {
-    const given = this.freshlyGiven(nowMs)
-    if (given !== undefined && !this.isSetAside(this.leader)) {
-      return { end: given.end, holders: [this.leader], why: given.why }
-    }
-    const { fencing } = this
-    if (fencing === undefined) return undefined
-    const alive = (node: NodeId): boolean => candidates.alive(node)
-    // A holder that can hand on nothing to anyone is as good as lost, if there is another.
-    const useful = (node: NodeId): boolean => alive(node) && !this.isSetAside(node)
-    const found = fencing.end(useful) ?? fencing.end(alive)
-    if (found === undefined && nowMs - fencing.sinceMs >= this.timing.fenceWaitMs) {
-      this.unavailable(fencing)
-    }
-    if (found === undefined || !fencing.waited(alive, nowMs, this.timing)) return undefined
-    return { ...found, why: this.fencedWhy }
-  }
-
-  private unavailable(fencing: Fencing): void {
-    this.trouble_(
-      'unavailable: no replica of the open segment is there that surely has all of it',
-      {
-        answers: fencing.told(),
-      },
-    )
+  private unavailable(): void {
+    this.wrong('unavailable: no replica of the open segment is there that surely has all of it', {
+      answers: this.open.fencing?.told(),
+    })
   }
 
   private alarm(end: number): void {
-    this.trouble_('damaged: entries of the open segment were readable that no replica has now', {
+    this.wrong('damaged: entries of the open segment were readable that no replica has now', {
       end,
-      highWatermark: this.reportedHighWatermark,
-      answers: this.fencing?.told(),
+      highWatermark: this.open.highWatermark,
+      answers: this.open.fencing?.told(),
     })
   }
 
   /** Says it once, as long as it is so. */
-  private trouble_(text: string, detail: Readonly<Record<string, unknown>>): void {
+  private wrong(text: string, detail: Readonly<Record<string, unknown>>): void {
     if (this.problem === text) return
     this.problem = text
     this.say('error', text, detail)
@@ -345,15 +268,15 @@ export class RangeCare {
   private tooFew(healthy: number, nowMs: number, out: CareEffect[]): void {
     const { minInsyncReplicas: least } = this.view.policy
     const text = `too few brokers: ${healthy} can hold a segment that needs ${least}`
-    this.trouble_(text, {})
-    if (this.fencing === undefined && this.given?.end.failed.length === 0) {
+    this.wrong(text, {})
+    if (!this.withholds && this.open.given?.end.failed.length === 0) {
       // All of its replicas are well: it goes on as before.
-      this.propose({ kind: 'cancel', attempt: this.given.end.attempt }, nowMs, out)
+      this.propose({ kind: 'cancel', attempt: this.open.given.end.attempt }, nowMs, out)
       return
     }
     if (this.refusedMs !== undefined && nowMs - this.refusedMs < REFUSE_AGAIN_MS) return
     this.refusedMs = nowMs
-    out.push({ kind: 'end-refused', to: this.leader, code: 'NOT_ENOUGH_REPLICAS', text })
+    out.push({ kind: 'end-refused', to: this.open.leader, code: 'NOT_ENOUGH_REPLICAS', text })
   }
 
   private stage(
@@ -366,7 +289,7 @@ export class RangeCare {
     const { attempt } = this.view.segment
     this.staging = new Staging({ ...plan, attempt }, this.token(), nowMs)
     for (const node of this.staging.members()) {
-      this.see(node, candidates.boot(node))
+      this.open.see(node, candidates.boot(node))
       const boot = this.boots.get(node)
       if (boot !== undefined) this.staging.bootOf(node, boot)
     }
@@ -390,7 +313,7 @@ export class RangeCare {
       return
     }
     if (staging.staged !== undefined) {
-      if (this.cleared(nowMs)) this.roll(staging, nowMs, out)
+      if (this.open.cleared(nowMs, this.timing)) this.roll(staging, nowMs, out)
       return
     }
     if (nowMs - staging.sinceMs >= this.timing.stageTimeoutMs) {
@@ -405,7 +328,7 @@ export class RangeCare {
   private roll(staging: Staging, nowMs: number, out: CareEffect[]): void {
     const { plan, token, staged } = staging
     // A replica may have reported more since the end was found.
-    if (this.reportedHighWatermark > plan.end) {
+    if (this.open.highWatermark > plan.end) {
       this.staging = undefined
       this.alarm(plan.end)
       return
@@ -415,13 +338,6 @@ export class RangeCare {
     const { nextOffsets, stateDigest } = staged
     const placement = { replicas, token, stateDigest }
     this.propose({ kind: 'roll', attempt, end, tailFrom, nextOffsets, placement, why }, nowMs, out)
-  }
-
-  /** The old leader accepts nothing more under any lease. */
-  private cleared(nowMs: number): boolean {
-    if (this.gaveAttempt === this.view.segment.attempt) return true
-    if (this.leaderStopped) return true
-    return nowMs - this.confirmedMs >= this.timing.leaseGraceMs
   }
 
   private propose(
@@ -459,17 +375,9 @@ export class RangeCare {
     const others = replicas.filter((node) => node !== holder)
     const text = failed.length === 0 ? 'the holder does not say that it is done' : 'not all have it'
     this.say('warn', `a staging failed: ${text}`, { holder, replicas, failed })
-    if (failed.length === 0 || failed.length >= others.length) this.blameHolder(holder)
+    if (failed.length === 0 || failed.length >= others.length) this.open.holderFailed(holder)
     for (const { node } of failed) this.avoided.failed(node, nowMs)
     this.failed(nowMs)
-  }
-
-  private blameHolder(node: NodeId): void {
-    this.holderFailures.set(node, (this.holderFailures.get(node) ?? 0) + 1)
-  }
-
-  private isSetAside(node: NodeId): boolean {
-    return (this.holderFailures.get(node) ?? 0) >= HOLDER_FAILURES
   }
 
   /** The first failure costs no time. */
@@ -478,93 +386,24 @@ export class RangeCare {
     this.nextTryMs = this.failures === 1 ? nowMs : nowMs + pauseMs(this.failures, RETRY_LEAST_MS)
   }
 
-  /** The leader itself is what fails: it is the common element of what failed. */
-  private distrusted(nowMs: number): boolean {
-    const given = this.freshlyGiven(nowMs)
-    if (given === undefined || given.failed.length === 0) return false
-    const { replicas } = this.view.segment
-    const living = given.failed.filter(({ node }) => this.candidates?.alive(node) === true)
-    if (given.failed.length * 2 >= replicas.length && living.length > 0) return true
-    return this.blame?.leader === this.leader && this.blame.count >= 2
-  }
-
-  // ---- what is known
-
-  private freshlyGiven(nowMs: number): LeadersEnd | undefined {
-    if (this.given === undefined || nowMs - this.given.heardMs >= GIVEN_FRESH_MS) return undefined
-    return this.given.end
-  }
-
-  private reported(highWatermark: number): void {
-    this.reportedHighWatermark = Math.max(this.reportedHighWatermark, highWatermark)
-  }
-
-  private restarted(node: NodeId): boolean {
-    return this.unfits.get(node) === 'restarted'
-  }
-
-  /** Notes a start of a broker. False: it is an earlier one than is known of, and nothing that it said counts. */
-  private see(node: NodeId, boot: number | undefined): boolean {
-    if (boot === undefined) return true
-    const known = this.boots.get(node)
-    if (known !== undefined && boot < known) return false
-    if (known === boot) return true
-    this.boots.set(node, boot)
-    this.fencing?.bootIs(node, boot)
-    if (node === this.leader && this.leaderBoot !== undefined && boot > this.leaderBoot) {
-      this.leaderStops()
-    }
-    return true
-  }
-
-  /** It is fenced, by its word or by its restart; what it gave in an earlier start is not relied on. */
-  private leaderStops(): void {
-    const known = this.boots.get(this.leader)
-    if (known !== undefined && this.leaderBoot !== undefined && known > this.leaderBoot) {
-      this.given = undefined
-    }
-    this.leaderStopped = true
-  }
-
   /** CancelEnd was applied: what was found under the attempt before can never commit. */
   private cancelled(): void {
-    this.given = undefined
+    this.open.attemptIs(this.view.segment.attempt)
     this.staging = undefined
     this.proposal = undefined
     this.asking.done()
   }
 
-  private opened(before: CareView, nowMs: number): void {
-    this.blameLeader(before, nowMs)
-    this.openedMs = nowMs
-    this.confirmedMs = nowMs
-    this.leaderBoot = undefined
-    this.leaderStopped = false
-    this.gaveAttempt = undefined
-    this.unfits.clear()
-    this.given = undefined
-    this.fencing = undefined
+  private opened(nowMs: number): void {
+    this.blame.ended(this.open, nowMs)
+    this.open = new OpenSegment(this.view, this.boots, nowMs, nowMs)
     this.staging = undefined
     this.proposal = undefined
-    this.reportedHighWatermark = 0
-    this.holderFailures.clear()
     this.refusedMs = undefined
     this.asking = new Asking()
     this.failures = 0
     this.nextTryMs = 0
     this.problem = undefined
-  }
-
-  private blameLeader(before: CareView, nowMs: number): void {
-    const failed = this.given !== undefined && this.given.end.failed.length > 0
-    if (!failed) {
-      this.blame = undefined
-      return
-    }
-    const leader = before.segment.replicas[0] as NodeId
-    const soon = this.openedMs !== undefined && nowMs - this.openedMs < SHORT_LIVED_MS
-    const count = soon && this.blame?.leader === leader ? this.blame.count + 1 : 1
-    this.blame = { leader, count }
   }
 
   private say(

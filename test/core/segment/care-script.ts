@@ -51,12 +51,12 @@ export class CareScript {
 
   constructor(setup: Setup = {}) {
     const { brokers = 4, replicas = 'ABC', replicationFactor = 3, minInsync = 2 } = setup
-    this.names = [...NAMES.slice(0, brokers)]
+    this.names = NAMES.slice(0, brokers).split('')
     for (const name of this.names) this.boots.set(idOf(name), 1)
     this.view = {
       topicId: topicId('0'.repeat(32)),
       range: 0,
-      segment: { segment: 1, attempt: 0, replicas: [...replicas].map(idOf) },
+      segment: { segment: 1, attempt: 0, replicas: replicas.split('').map(idOf) },
       policy: { replicationFactor, minInsyncReplicas: minInsync },
     }
     this.care = this.elect()
@@ -154,9 +154,9 @@ export class CareScript {
       highWatermark: end.end,
       why: failed === '' ? 'old' : 'follower-failed',
       ...end,
-      failed: [...failed].map((one) => ({ node: idOf(one), why: 'silent' })),
+      failed: failed.split('').map((one) => ({ node: idOf(one), why: 'silent' })),
     }
-    const who = failed === '' ? '' : `, ${[...failed].join(' and ')} failed`
+    const who = failed === '' ? '' : `, ${failed.split('').join(' and ')} failed`
     this.line(
       `${name} gives an end under attempt ${given.attempt}: ${given.end}, high watermark ${given.highWatermark}${who}`,
     )
@@ -197,8 +197,8 @@ export class CareScript {
 
   notStored(by: string): void {
     const { to, token } = this.last('stage')
-    this.line(`${nameOf(to)} says that ${[...by].join(' and ')} did not store ${token}`)
-    const failed = [...by].map((one) => ({ node: idOf(one), why: 'silent' }))
+    this.line(`${nameOf(to)} says that ${by.split('').join(' and ')} did not store ${token}`)
+    const failed = by.split('').map((one) => ({ node: idOf(one), why: 'silent' }))
     this.care.staged(to, token, { failed }, this.nowMs)
     this.tick()
   }
