@@ -31,6 +31,8 @@ export interface Replicas {
   inspect(key: SegmentKey): Promise<InspectAnswer>
   /** Open segments of which this broker has a replica that cannot go on: from before its start, damaged. The caller takes as many as it can use. */
   unfit(): Iterable<UnfitSegment>
+  /** Open segments that this broker leads. */
+  led(): Iterable<SegmentKey>
   /** Shards in which this broker leads open segments, with what it has applied of each. */
   ledShards(): readonly ShardAt[]
 }
@@ -39,4 +41,6 @@ export interface Replicas {
 export interface ReplicaHooks {
   gave(key: SegmentKey, given: LeadersEnd): void
   staged(key: SegmentKey, token: string, outcome: StageOutcome): void
+  /** A producer waits for an open segment that cannot go on (`unfit`): it should be seen to first. */
+  waits?(key: SegmentKey): void
 }

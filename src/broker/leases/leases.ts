@@ -1,0 +1,135 @@
+// How this broker gets the leases of what it leads, and says what of its segments cannot go on: one frame for each coordinator,
+// every `lease_sync_ms`, as long as it has something to ask or to say. A broker that leads nothing is silent.
+
+import { LeaseBook } from '../../core/segment/leases.ts'
+import type { NodeId } from '../../model/ids.ts'
+import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import { shardOfTopic } from '../../model/shards.ts'
+import type { Timer } from '../../ports/clock.ts'
+import type {
+  LeaseAnswer,
+  SegmentMessage,
+  ShardAt,
+  UnfitSegment,
+} from '../../wire/peer/segments.ts'
+import type { ControlOptions } from '../coordinator/types.ts'
+
+/** Of those that cannot go on, so many are named to one coordinator at a time; once they are seen to, others come. */
+const UNFIT_MAX = 256
+/** Looked at in one round. */
+const UNFIT_LOOKED_AT_MAX = 4096
+/** Where the numbers of a start's requests may begin. */
+const NUMBERS = 2 ** 40
+
+interface Asked {
+  readonly shards: ShardAt[]
+  readonly unfit: UnfitSegment[]
+}
+
+export class Leases {
+  private readonly options: ControlOptions
+  private readonly send: (to: NodeId, message: SegmentMessage) => void
+  private readonly book: LeaseBook
+  private seq: number
+  private timer: Timer | undefined
+  /** Somebody waits for these. */
+  private readonly urgent = new Map<string, SegmentKey>()
+  private roundIsDue = false
+  private draining = false
+
+  constructor(options: ControlOptions, send: (to: NodeId, message: SegmentMessage) => void) {
+    this.options = options
+    this.send = send
+    this.book = new LeaseBook(options.timing.leaseTtlMs)
+    this.seq = Math.floor(options.ports.random.float() * NUMBERS)
+    this.arm()
+  }
+
+  private arm(): void {
+    const { ports, leaseSyncMs } = this.options
+    this.timer = ports.clock.after(leaseSyncMs, () => {
+      this.arm()
+      this.round()
+    })
+  }
+
+  stop(): void {
+    this.timer?.cancel()
+    this.timer = undefined
+  }
+
+  /** Whether the leader here of an open segment may accept anything now. */
+  leased(key: SegmentKey): boolean {
+    const { shards, ports } = this.options
+    const shard = shardOfTopic(key.topicId, shards.count)
+    return this.book.leased(shard, key, shards.copyOf(shard).appliedIndex, ports.clock.monotonic())
+  }
+
+  /** A producer waits for a segment that cannot go on: its coordinator is told now, and of it first. */
+  waits(key: SegmentKey): void {
+    this.urgent.set(keyText(key), key)
+    if (this.roundIsDue || this.timer === undefined) return
+    this.roundIsDue = true
+    this.options.ports.clock.nextTurn(() => {
+      if (this.roundIsDue && this.timer !== undefined) this.round()
+    })
+  }
+
+  /** This broker is about to stop: what it leads should be led by others. */
+  drain(): void {
+    this.draining = true
+    this.round()
+  }
+
+  answered({ seq, shards, withheld }: LeaseAnswer): void {
+    this.book.answered(seq, shards, withheld)
+  }
+
+  private round(): void {
+    this.roundIsDue = false
+    const { options } = this
+    const { replicas, ports, boot } = options
+    const asked = new Map<NodeId, Asked>()
+    for (const at of replicas.ledShards()) this.askedOf(asked, at.shard)?.shards.push(at)
+    this.addUnfit(asked)
+    if (asked.size === 0) return
+    const seq = ++this.seq
+    this.book.requested(seq, ports.clock.monotonic())
+    const said = { seq, boot, oldestSyncMs: Math.ceil(options.oldestSyncMs()) }
+    for (const [to, one] of asked) this.send(to, { kind: 'lease-request', ...said, ...one })
+  }
+
+  private askedOf(asked: Map<NodeId, Asked>, shard: number): Asked | undefined {
+    const to = this.options.shards.leaderOf(shard)?.node
+    if (to === undefined) return undefined
+    let one = asked.get(to)
+    if (one === undefined) {
+      one = { shards: [], unfit: [] }
+      asked.set(to, one)
+    }
+    return one
+  }
+
+  private addUnfit(asked: Map<NodeId, Asked>): void {
+    const { replicas } = this.options
+    const add = (unfit: UnfitSegment): void => {
+      const shard = shardOfTopic(unfit.key.topicId, this.options.shards.count)
+      const one = this.askedOf(asked, shard)
+      if (one !== undefined && one.unfit.length < UNFIT_MAX) one.unfit.push(unfit)
+    }
+    let looked = 0
+    const later: UnfitSegment[] = []
+    for (const unfit of replicas.unfit()) {
+      if (looked++ >= UNFIT_LOOKED_AT_MAX) break
+      if (this.urgent.size > 0 && !this.urgent.has(keyText(unfit.key))) later.push(unfit)
+      else add(unfit)
+    }
+    for (const unfit of later) add(unfit)
+    this.urgent.clear()
+    if (!this.draining) return
+    for (const key of replicas.led()) {
+      if (looked++ >= UNFIT_LOOKED_AT_MAX) break
+      add({ key, why: 'drained' })
+    }
+  }
+}
