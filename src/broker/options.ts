@@ -48,9 +48,12 @@ export interface ReplicationOptions {
   readonly leaseSyncMs: number
   /** A replica without news of its segment's high watermark for so long sends readers elsewhere. */
   readonly hwStaleMs: number
-  /** Of a topic; default: 1, as long as brokers do not replicate records. */
+  /** Of a topic; default: REPLICAS_MAX. */
   readonly replicasMax?: number
 }
+
+/** Brokers do not replicate records: those of a topic are kept by the broker that made it. */
+export const REPLICAS_MAX = 1
 
 export const REPLICATION_DEFAULTS: ReplicationOptions = {
   segmentTiming: SEGMENT_TIMING,

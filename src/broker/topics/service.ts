@@ -1,6 +1,8 @@
 // Topics as clients manage them: every change is one command to the metadata log, and what this broker runs follows from
 // what was applied, never from what was asked. So a crash between the two heals at the next start.
 
+import { assert } from '../../base/assert.ts'
+import { getU32 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { PolicyChanges, Refusal } from '../../core/metadata/commands.ts'
 import type { Placement, Topic } from '../../core/metadata/types.ts'
@@ -10,7 +12,9 @@ import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../model/shards.ts'
 import { checkTopicName } from '../../model/topic-name.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { TopicRef } from '../metadata/types.ts'
-import type { BrokerOptions, BrokerParts } from '../options.ts'
+import { type BrokerOptions, type BrokerParts, REPLICAS_MAX } from '../options.ts'
+import { SegmentLoad } from './load.ts'
+import { type Place, placeSegments, usablePlaces } from './placing.ts'
 
 export interface CreateTopicRequest {
   readonly name: string
@@ -26,8 +30,6 @@ export interface CreatedTopic {
   readonly existing: boolean
 }
 
-/** Brokers share metadata, not records: those of a topic are kept by the broker that made it. */
-const REPLICAS_MAX = 1
 /** Producer ids given to one asker at a time. */
 const PRODUCER_IDS_BLOCK = 1000
 const ROUTE_FRESH_MS = 500
@@ -37,6 +39,7 @@ const OTHER_POLICY_HINT = 'use another name, the policy that it has, or change i
 export class TopicService {
   private readonly options: BrokerOptions
   private readonly parts: BrokerParts
+  private readonly load: SegmentLoad
   /** Until something changes. */
   private sorted: readonly Topic[] | undefined
   private nextProducerId = 0
@@ -46,6 +49,7 @@ export class TopicService {
   constructor(options: BrokerOptions, parts: BrokerParts) {
     this.options = options
     this.parts = parts
+    this.load = new SegmentLoad(parts.metadata)
     parts.metadata.onChange(() => {
       this.sorted = undefined
     })
@@ -61,7 +65,7 @@ export class TopicService {
       name: request.name,
       topicId: newTopicId(request.name, this.parts.ports.random.bytes(TOPIC_ID_RANDOM_BYTES)),
       policy,
-      placement: Array.from({ length: policy.ranges }, () => this.placement()),
+      placement: this.placements(policy.ranges, policy.replicationFactor),
       creationToken: request.creationToken,
       ifNotExists: request.ifNotExists,
       system: false,
@@ -74,18 +78,18 @@ export class TopicService {
   private policyOf(given: Partial<TopicPolicy>): TopicPolicy {
     const asked = given.replicationFactor ?? 0
     const replicationFactor = asked > 0 ? asked : this.replicasByDefault()
-    if (replicationFactor > REPLICAS_MAX) throw this.notEnough(replicationFactor)
+    this.checkBrokers(replicationFactor)
     const ranges = given.ranges ?? 1
+    const defaults = this.options.defaultPolicy(replicationFactor)
+    // Who got fewer replicas than the operator meant need not stop writing with the first that is lost.
+    const fewer = replicationFactor < this.options.defaultReplicationFactor
+    const minInsyncMost = fewer ? minInsyncDefault(replicationFactor) : replicationFactor
     const policy: TopicPolicy = {
-      ...this.options.defaultPolicy(replicationFactor),
+      ...defaults,
       ...given,
       replicationFactor,
       minInsyncReplicas:
-        given.minInsyncReplicas ??
-        Math.min(
-          this.options.defaultPolicy(replicationFactor).minInsyncReplicas,
-          minInsyncDefault(replicationFactor),
-        ),
+        given.minInsyncReplicas ?? Math.min(defaults.minInsyncReplicas, minInsyncMost),
       ranges,
       rangeMode: given.rangeMode ?? (ranges > 1 ? 'fixed' : 'auto'),
     }
@@ -94,20 +98,38 @@ export class TopicService {
   }
 
   private replicasByDefault(): number {
-    return Math.min(this.options.defaultReplicationFactor, REPLICAS_MAX)
+    const most = Math.min(this.options.defaultReplicationFactor, this.replicasMax)
+    return Math.max(1, Math.min(most, this.places().length))
   }
 
-  private notEnough(asked: number): EastGuardError {
-    const alive = 1 + this.options.others().filter(({ state }) => state === 'alive').length
-    const why = alive === 1 ? '1 broker is alive' : 'brokers do not replicate records yet'
-    return new EastGuardError('NOT_ENOUGH_BROKERS', `${asked} replicas are asked for, but ${why}`, {
-      detail: { asked, alive },
-      ...(alive > 1 && { hint: 'ask for one replica' }),
+  private get replicasMax(): number {
+    return this.options.replicasMax ?? REPLICAS_MAX
+  }
+
+  private places(): readonly Place[] {
+    return usablePlaces(this.options, this.parts.metadata.state.nodes)
+  }
+
+  private checkBrokers(asked: number): void {
+    const usable = this.places().length
+    if (asked <= Math.min(usable, this.replicasMax)) return
+    const enough = asked <= usable
+    const alive = usable === 1 ? '1 broker is alive' : `${usable} brokers are alive`
+    const why = enough ? 'brokers do not replicate records yet' : `${alive} and not draining`
+    throw new EastGuardError('NOT_ENOUGH_BROKERS', `${asked} replicas are asked for, but ${why}`, {
+      detail: { asked, alive: usable },
+      ...(enough && { hint: 'ask for one replica' }),
     })
   }
 
-  private placement(): Placement {
-    return { replicas: [this.options.nodeId], token: '', stateDigest: '' }
+  private placements(ranges: number, replicas: number): readonly Placement[] {
+    const from = getU32(this.parts.ports.random.bytes(4), 0)
+    // Without replication only the broker that makes a topic serves it.
+    const nodes =
+      this.replicasMax > 1
+        ? placeSegments(ranges, replicas, this.places(), (node) => this.load.of(node), from)
+        : Array.from({ length: ranges }, () => [this.options.nodeId])
+    return nodes.map((chosen) => ({ replicas: chosen, token: '', stateDigest: '' }))
   }
 
   async delete(ref: TopicRef): Promise<Topic> {
@@ -119,9 +141,8 @@ export class TopicService {
 
   async alter(ref: TopicRef, changes: PolicyChanges): Promise<Topic> {
     const topic = await this.findFresh(ref)
-    if (changes.replicationFactor !== undefined && changes.replicationFactor > REPLICAS_MAX) {
-      throw this.notEnough(changes.replicationFactor)
-    }
+    const { replicationFactor = 0 } = changes
+    if (replicationFactor > topic.policy.replicationFactor) this.checkBrokers(replicationFactor)
     checkPolicy({ ...topic.policy, ...changes })
     const result = await this.parts.metadata.propose({
       kind: 'AlterTopic',
@@ -133,13 +154,15 @@ export class TopicService {
   }
 
   async addPartitions(ref: TopicRef, partitions: number): Promise<Topic> {
-    const { topicId } = await this.findFresh(ref)
+    const { topicId, policy } = await this.findFresh(ref)
     this.checkSpace()
+    const [placement] = this.placements(1, policy.replicationFactor)
+    assert(placement !== undefined, 'there is a placement for each range')
     const result = await this.parts.metadata.propose({
       kind: 'AddPartitions',
       topicId,
       partitions,
-      placement: this.placement(),
+      placement,
       timeMs: this.parts.ports.clock.wall(),
     })
     if (!result.ok) throw refused(result)
