@@ -8,22 +8,34 @@
 // files take it, is there memory for what no segment file has yet? Disk space is polled, and what was appended since the last
 // poll is taken off, so that the answer costs no system call.
 
+import { assert } from '../base/assert.ts'
 import { EastGuardError } from '../base/errors.ts'
+import type { Entry } from '../model/entry.ts'
 import type { TopicId } from '../model/ids.ts'
-import type { SegmentKey } from '../model/segment-key.ts'
+import { keyText, type SegmentKey } from '../model/segment-key.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import { type Disk, DiskError, type DiskFault } from '../ports/disk.ts'
 import type { Log } from '../ports/log.ts'
 import type { Random } from '../ports/random.ts'
 import { DurableDirs } from './durable-dirs.ts'
 import { openSegmentEngine } from './flusher.ts'
-import { rememberDamage } from './recovery/damage-file.ts'
-import { listOrNothing, listTopics } from './recovery/on-disk.ts'
+import { forgetSegmentDamage, rememberDamage } from './recovery/damage-file.ts'
+import { DATA_EXTENSIONS, listOrNothing, listTopics } from './recovery/on-disk.ts'
 import { recoverSegments } from './recovery/recover-segments.ts'
-import { parseSegmentFile, parseTopicDir, rangeDir, TOPICS_DIR, topicDir } from './segment/paths.ts'
+import {
+  parseSegmentFile,
+  parseTopicDir,
+  rangeDir,
+  segmentBase,
+  TOPICS_DIR,
+  topicDir,
+} from './segment/paths.ts'
 import type { SegmentEngine } from './segment/types.ts'
 import { SegmentMap } from './segment-map.ts'
+import { listStaged } from './staged.ts'
+import { StagedFiles } from './staged-files.ts'
 import { States } from './states.ts'
+import { Tails } from './tails.ts'
 import { Trash } from './trash.ts'
 import type {
   Catalog,
@@ -33,6 +45,7 @@ import type {
   Room,
   SegmentListener,
   SegmentLog,
+  StagedPackage,
 } from './types.ts'
 import { encodeSegmentEnd } from './wal/control.ts'
 import { beginDataWal, type DataWal } from './wal/data-wal.ts'
@@ -67,7 +80,11 @@ export async function openLogStore(env: LogStoreEnv): Promise<LogStore> {
 class Store implements LogStore {
   private readonly env: LogStoreEnv
   private readonly engine: SegmentEngine
+  private readonly stagedFiles: StagedFiles
   private readonly states: States
+  private readonly tails: Tails
+  /** Of changes of the list of damaged segments, the last. */
+  private forgetting: Promise<void> = Promise.resolve()
   private readonly trash: Trash
   private readonly segments = new SegmentMap()
   private readonly durableDirs: DurableDirs
@@ -82,7 +99,9 @@ class Store implements LogStore {
   constructor(env: LogStoreEnv) {
     this.env = env
     this.durableDirs = new DurableDirs(env.disk)
-    this.states = new States(env.disk, env.catalog, this.durableDirs)
+    this.stagedFiles = new StagedFiles(env.disk, env.catalog, this.durableDirs)
+    this.states = new States(this.stagedFiles)
+    this.tails = new Tails(this.stagedFiles)
     this.trash = new Trash(env.disk)
     this.engine = openSegmentEngine({
       disk: env.disk,
@@ -211,6 +230,28 @@ class Store implements LogStore {
     return this.changing(this.states.stage(key, token, state))
   }
 
+  async stagePackage(key: SegmentKey, token: string, staged: StagedPackage): Promise<void> {
+    const { state, tail } = staged
+    const writes = [this.states.stage(key, token, state)]
+    if (tail !== undefined) writes.push(this.tails.stage(tail.of, token, tail.entries))
+    // All of them end before this does: who hears of a failure may stage anew.
+    const ended = await Promise.allSettled(writes)
+    const failed = ended.find((each) => each.status === 'rejected')
+    if (failed !== undefined) await this.changing(Promise.reject(failed.reason as Error))
+  }
+
+  loadTail(of: SegmentKey, token: string): Promise<readonly Entry[] | undefined> {
+    return this.tails.load(of, token)
+  }
+
+  dropTail(of: SegmentKey, token: string): Promise<void> {
+    return this.changing(this.tails.drop(of, token))
+  }
+
+  staged(): ReturnType<LogStore['staged']> {
+    return listStaged(this.env.disk)
+  }
+
   loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
     return this.states.load(key, token)
   }
@@ -231,6 +272,30 @@ class Store implements LogStore {
 
   dropSegments(keys: readonly SegmentKey[]): Promise<void> {
     return this.changing(this.removeSegments(keys))
+  }
+
+  replaceSegment(key: SegmentKey): Promise<void> {
+    return this.changing(this.removeDamaged(key))
+  }
+
+  private async removeDamaged(key: SegmentKey): Promise<void> {
+    const { disk, catalog } = this.env
+    const text = keyText(key)
+    const known = Array.from(catalog.segments()).find((each) => keyText(each.key) === text)
+    assert(
+      known?.endEntry !== undefined && known.elsewhere === true,
+      'only of what is sealed, and elsewhere, the copy here is given up',
+    )
+    const segment = this.segments.get(key)
+    this.segments.delete(key)
+    await segment?.retire()
+    const name = catalog.topicName(key.topicId)
+    if (name === undefined) return
+    const base = segmentBase(name, key)
+    await this.trash.remove(DATA_EXTENSIONS.map((extension) => `${base}.${extension}`))
+    // Only now: a crash before this finds the mark, or what is marked.
+    this.forgetting = this.forgetting.catch(() => {}).then(() => forgetSegmentDamage(disk, key))
+    await this.forgetting
   }
 
   private async removeSegments(keys: readonly SegmentKey[]): Promise<void> {
@@ -265,7 +330,7 @@ class Store implements LogStore {
       await segment.retire()
     }
     // A state that is being written would come to lie in a directory made anew.
-    await this.states.settled(topicId)
+    await this.stagedFiles.settled(topicId)
     const dir = name === undefined ? undefined : topicDir(name, topicId)
     await this.trash.remove(dir === undefined ? await this.dirsOf(topicId) : [dir])
     this.durableDirs.forget(topicId)

@@ -13,26 +13,21 @@
 
 import { assert } from '../base/assert.ts'
 import { EastGuardError } from '../base/errors.ts'
-import { maxTimestamp } from '../model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../model/entry.ts'
 import { placeOfKey, type SegmentKey } from '../model/segment-key.ts'
 import { Queue } from './cache/queue.ts'
 import { Tail } from './cache/tail.ts'
 import { IndexSlot } from './index/index-file.ts'
-import type { SegmentIndex } from './index/segment-index.ts'
-import { isBad, readBlock } from './segment/check.ts'
 import type { SegmentContext } from './segment/context.ts'
 import { checkCopies } from './segment/copies.ts'
 import { EntryDigest } from './segment/digest.ts'
 import { LogFile } from './segment/file.ts'
-import { getBlockHeader, placeSeed } from './segment/format.ts'
-import { BadFile, readEntries, readFailed, readPieces, SegmentAhead } from './segment/reader.ts'
+import { placeSeed } from './segment/format.ts'
+import { SCAN_ENTRIES, SegmentReads } from './segment/reads.ts'
 import type { StoredSegment } from './segment/types.ts'
 import { cutSegment, SegmentWriter } from './segment/writer.ts'
 import type { SegmentListener } from './types.ts'
 import { KIND_FENCE, KIND_SEAL } from './wal/types.ts'
-
-const SCAN_ENTRIES = 1024
 
 /** The files of a segment that has some. */
 export interface SegmentFiles {
@@ -66,8 +61,7 @@ export class Segment implements StoredSegment {
   /** LSNs of the entries from syncedEnd on. */
   readonly lsns: Queue<number> = new Queue()
   private readonly listener: SegmentListener | undefined
-  private readonly ahead: SegmentAhead
-  private readonly fileBytes: () => number
+  readonly reads: SegmentReads
   /** Found at start: no leader continues it. */
   private readonly recovered: boolean
   /** See OpenSegment. */
@@ -75,6 +69,7 @@ export class Segment implements StoredSegment {
   /** The greatest high watermark in envelopes that were recovered. */
   private heardHighWatermark = 0
   private fencing: Promise<number> | undefined
+  private sealing: Promise<void> | undefined
 
   constructor(
     context: SegmentContext,
@@ -89,10 +84,7 @@ export class Segment implements StoredSegment {
     this.recovered = recovered
     this.tail = new Tail(context.budget, 0)
     this.writer = new SegmentWriter(this)
-    this.fileBytes = () => this.writer.fileBytes
-    this.ahead = new SegmentAhead(context.ahead, (partition, offset, bytes) =>
-      this.fetch(partition, offset, bytes),
-    )
+    this.reads = new SegmentReads(this, context.ahead)
   }
 
   get knownHighWatermark(): number {
@@ -162,7 +154,12 @@ export class Segment implements StoredSegment {
     return end
   }
 
-  async seal(end: number): Promise<void> {
+  seal(end: number): Promise<void> {
+    this.sealing = this.sealAt(end)
+    return this.sealing
+  }
+
+  private async sealAt(end: number): Promise<void> {
     assert(end >= this.highWatermark, 'a seal keeps what was committed')
     this.sealed = true
     this.endEntry = end
@@ -213,14 +210,18 @@ export class Segment implements StoredSegment {
   }
 
   async digest(): Promise<string> {
-    assert(this.sealed, 'only what does not change any more has a digest')
+    await this.sealing
+    if (this.end !== this.endEntry) {
+      const what = `segment ${this.key.segment} is not sealed, or not all of it is here`
+      throw new EastGuardError('NOT_READY', `${what}: it has no digest yet`)
+    }
     const digest = new EntryDigest(this.place)
     for (let next = 0; next < this.end; ) {
       this.checkServed()
       // From the file what is in it, though memory may have it too: it is the file that is proven.
       const inFile = next < this.writer.writtenEnd
       const entries = inFile
-        ? await this.readBlockOf(next)
+        ? await this.reads.blockOf(next)
         : this.tail.slice(next, Math.min(this.end, next + SCAN_ENTRIES))
       for (const entry of entries) if (entry.entryNumber >= next) digest.add(entry)
       next = (entries.at(-1) as Entry).entryNumber + 1
@@ -234,145 +235,20 @@ export class Segment implements StoredSegment {
     return this.tail.read(partition, offset, maxBytes, this.highWatermark)
   }
 
-  async read(partition: number, offset: number, maxBytes: number): Promise<readonly Entry[]> {
-    const entries: Entry[] = []
-    let bytes = 0
-    let next = offset
-    for (;;) {
-      this.checkServed()
-      const left = entries.length === 0 ? maxBytes : maxBytes - bytes
-      let part = this.readCached(partition, next, left)
-      let inFile = false
-      if (part === undefined) {
-        part = await this.ahead.read(partition, next, left)
-        this.checkServed()
-        inFile = part.length > 0
-        // Nothing in the file. If that is so in this very turn too, memory has all that lies above.
-        if (!inFile && (await this.mayBeInFile(partition, next))) continue
-        if (!inFile) part = this.tail.readAbove(partition, next, left, this.highWatermark)
-      }
-      const from = next
-      let taken = 0
-      for (const entry of part) {
-        if (entry.entryNumber >= this.highWatermark) break
-        if (entries.length > 0 && bytes + entry.batch.length > maxBytes) break
-        entries.push(entry)
-        bytes += entry.batch.length
-        next = entry.baseOffset + entry.recordCount
-        taken++
-      }
-      if (inFile) this.ahead.took(partition, from, next, part.slice(taken))
-      // What stops short of its own end is full or at the high watermark; memory has the end of everything.
-      if (taken < part.length || !inFile || bytes >= maxBytes) return entries
-    }
+  read(partition: number, offset: number, maxBytes: number): Promise<readonly Entry[]> {
+    return this.reads.read(partition, offset, maxBytes)
   }
 
-  /** False: in the turn in which this resolves, the file has nothing of the partition at or above `offset`. */
-  private async mayBeInFile(partition: number, offset: number): Promise<boolean> {
-    if (this.files === undefined) return false
-    const index = await this.index()
-    return this.files.index.now !== index || offset < index.nextOffset(partition)
+  readByTime(partition: number, timestamp: number): Promise<Entry | undefined> {
+    return this.reads.readByTime(partition, timestamp)
   }
 
-  async readByTime(partition: number, timestamp: number): Promise<Entry | undefined> {
-    this.checkServed()
-    let next = 0
-    if (this.files !== undefined) {
-      const found = await this.guarded(async (index, log) => {
-        // Both at one moment: a block that is written meanwhile would be neither searched here nor read below.
-        const piece = index.findTime(partition, timestamp)
-        const searchedTo = index.nextOffset(partition)
-        if (piece === undefined) return { entries: [], searchedTo }
-        return { entries: await readPieces(this.place, log, partition, [piece]), searchedTo }
-      })
-      const entry = found.entries.find((each) => maxTimestamp(each.batch) >= timestamp)
-      if (entry !== undefined) {
-        return entry.entryNumber < this.highWatermark ? entry : undefined
-      }
-      next = found.searchedTo
-    }
-    for (;;) {
-      const entries = await this.read(partition, next, 1024 * 1024)
-      const last = entries.at(-1)
-      if (last === undefined) return undefined
-      const entry = entries.find((each) => maxTimestamp(each.batch) >= timestamp)
-      if (entry !== undefined) return entry
-      next = last.baseOffset + last.recordCount
-    }
+  scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    return this.reads.scan(fromEntry)
   }
 
-  async *scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
-    let next = fromEntry
-    while (next < this.durableEnd) {
-      this.checkServed()
-      if (next >= this.tail.start) {
-        const end = Math.min(this.durableEnd, next + SCAN_ENTRIES)
-        const entries = this.tail.slice(next, end)
-        next = end
-        yield entries
-        continue
-      }
-      const from = next
-      const block = await this.readBlockOf(from)
-      const entries = block.filter((entry) => entry.entryNumber >= from)
-      next = from + entries.length
-      if (entries.length > 0) yield entries
-    }
-  }
-
-  /** All entries of the block that holds the entry, in entry order. */
-  async readBlockOf(entryNumber: number): Promise<readonly Entry[]> {
-    return this.guarded(async (index, log) => {
-      const at = index.blockOf(entryNumber)
-      const bytes = await log.read(at.position, at.bytes)
-      const header = getBlockHeader(bytes, 0, placeSeed(this.place))
-      const read = header === undefined ? undefined : readBlock(this.place, header, bytes)
-      if (read === undefined || isBad(read)) {
-        const reason = read === undefined ? 'no valid block header' : read.reason
-        throw new BadFile(`${log.path} is damaged in the block at byte ${at.position}: ${reason}`)
-      }
-      return read
-    })
-  }
-
-  private async fetch(partition: number, offset: number, bytes: number): Promise<readonly Entry[]> {
-    if (this.files === undefined) return []
-    return this.guarded((index, log) =>
-      readEntries(this.place, log, index, partition, offset, bytes),
-    )
-  }
-
-  async index(): Promise<SegmentIndex> {
-    assert(this.files !== undefined, 'the segment has a file')
-    return this.files.index.get(this.fileBytes)
-  }
-
-  /** Reads by the index; when that meets a bad entry, by an index made anew; a bad entry then is damage. */
-  private async guarded<T>(run: (index: SegmentIndex, log: LogFile) => Promise<T>): Promise<T> {
-    assert(this.files !== undefined, 'the segment has a file')
-    const { log, index } = this.files
-    await this.cutting
-    const { cuts } = this
-    try {
-      try {
-        return await run(await this.index(), log)
-      } catch (error) {
-        if (!(error instanceof BadFile) || this.retired) throw error
-        return await run(await index.rebuild(this.fileBytes), log)
-      }
-    } catch (error) {
-      this.checkServed()
-      // The file changed under the reader's feet.
-      if (cuts !== this.cuts) return this.guarded(run)
-      const failure = readFailed(error)
-      if (failure.code !== 'DAMAGED') throw failure
-      if (failure.cause === undefined) this.markDamaged(failure.message)
-      else this.context.env.log.error(`a segment file could not be read: ${failure.message}`)
-      throw failure
-    }
-  }
-
-  private checkServed(): void {
+  /** Throws what a reader is told when there is nothing to read any more. */
+  checkServed(): void {
     if (this.damage !== undefined) throw new EastGuardError('DAMAGED', this.damage)
     if (this.retired) {
       throw new EastGuardError(
@@ -409,7 +285,7 @@ export class Segment implements StoredSegment {
 
   async recoverHighWatermark(): Promise<void> {
     if (this.end === 0 || this.heardHighWatermark > 0 || this.damage !== undefined) return
-    const last = (await this.readBlockOf(this.end - 1)).at(-1)
+    const last = (await this.reads.blockOf(this.end - 1)).at(-1)
     this.heardHighWatermark = last?.highWatermark ?? 0
   }
 
@@ -436,14 +312,10 @@ export class Segment implements StoredSegment {
   async retire(): Promise<void> {
     if (this.retired) return
     this.retired = true
-    this.ahead.clear()
+    this.reads.forgetAhead()
     await this.context.flusher.forget(this)
     this.tail.clear(this.writer.writtenEnd)
     await this.closeFiles()
-  }
-
-  forgetAhead(): void {
-    this.ahead.clear()
   }
 
   async closeFiles(): Promise<void> {

@@ -69,7 +69,7 @@ export interface SegmentLog {
   install(entries: readonly Entry[]): Promise<void>
   /**
    * What replicas of a sealed segment compare: the same for the same entries. All that is in the file is read and checked;
-   * rejects with DAMAGED, and the segment is marked, when some of it is bad.
+   * rejects with DAMAGED, and the segment is marked, when some of it is bad, and with NOT_READY while some is missing.
    */
   digest(): Promise<string>
 
@@ -123,15 +123,31 @@ export interface LogStore {
 
   /** Range state at the start of a segment (PROTOCOLS §5), kept under a token until it is known which one committed. */
   stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void>
+  /** The same with the tail of what comes before. Both are durable when it resolves. */
+  stagePackage(key: SegmentKey, token: string, staged: StagedPackage): Promise<void>
   loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined>
-  /** Drops all states staged for the segment but the one under `token`. */
+  /** Drops all states staged for the segment but the one under `token`, and those of earlier segments. No tail. */
   keepState(key: SegmentKey, token: string): Promise<void>
+  /** The tail of `of` that was stored under `token`, also when it is empty; undefined: none was. Rejects with DAMAGED. */
+  loadTail(of: SegmentKey, token: string): Promise<readonly Entry[] | undefined>
+  dropTail(of: SegmentKey, token: string): Promise<void>
+  /** What is kept under tokens, for comparing with the metadata at start: states, and tails by the segment that they end. */
+  staged(): Promise<{
+    readonly states: readonly StagedFile[]
+    readonly tails: readonly StagedFile[]
+  }>
 
   /** For how long the oldest write and sync of the WAL has been under way; 0: none is. */
   oldestSyncAgeMs(): number
 
   /** Removes segments (retention) and their files. A crash in the middle is finished by the caller's next call. */
   dropSegments(keys: readonly SegmentKey[]): Promise<void>
+  /**
+   * Removes what is here of a sealed segment that others have, for it is damaged: it is created anew and copied. What was
+   * known of its damage goes with it; states and tails stay. Refused by assertion while the metadata knows it as open: an
+   * empty copy of an open segment would be believed.
+   */
+  replaceSegment(key: SegmentKey): Promise<void>
   /**
    * Removes everything of a topic, which the catalog has no more. Queued entries of it are dropped; its disk space is free
    * when it resolves. Without its name all directories are looked through.
@@ -140,6 +156,18 @@ export interface LogStore {
 
   /** Commits and flushes all, then closes. Appends after this are refused by assertion. */
   close(): Promise<void>
+}
+
+/** What a broker that was chosen for a segment stores before it is opened. */
+export interface StagedPackage {
+  readonly state: Uint8Array
+  /** The last entries of the predecessor, in entry order; perhaps none. Absent: there is no predecessor. */
+  readonly tail?: { readonly of: SegmentKey; readonly entries: readonly Entry[] }
+}
+
+export interface StagedFile {
+  readonly key: SegmentKey
+  readonly token: string
 }
 
 export interface LogStoreOptions {

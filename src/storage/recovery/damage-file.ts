@@ -1,13 +1,14 @@
 // Which segments are damaged, kept across restarts: a recovery that found part of the WAL lost begins a new WAL, and the
 // next one would find nothing wrong. One checked file `damaged` with a JSON object: segment key text -> what is wrong.
-// Segments that the metadata no longer has are dropped from it by the way; a line is taken out by `repair` only.
+// Segments that the metadata no longer has are dropped from it by the way; a line is taken out by `repair`, or when what is
+// damaged is removed and copied anew.
 //
 // Without the list nobody knows which segments miss entries that only a lost WAL had. So when it cannot be read itself,
 // nothing is served until an operator decides.
 
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { keyText, parseKeyText } from '../../model/segment-key.ts'
+import { keyText, parseKeyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
 import type { StoredSegment } from '../segment/types.ts'
@@ -44,6 +45,13 @@ export async function unreadableDamage(disk: Disk): Promise<boolean> {
 export async function forgetDamage(disk: Disk): Promise<void> {
   await disk.remove(DAMAGE_FILE)
   await disk.syncDir(directoryOf(DAMAGE_FILE))
+}
+
+/** Nothing of this segment is known to be damaged any more. Durable when it resolves; one call at a time. */
+export async function forgetSegmentDamage(disk: Disk, key: SegmentKey): Promise<void> {
+  const known = new Map(await readDamage(disk))
+  if (!known.delete(keyText(key))) return
+  await writeChecked(disk, DAMAGE_FILE, utf8(JSON.stringify(Object.fromEntries(known))))
 }
 
 /** Marks what earlier starts found damaged, and keeps what this one found. */

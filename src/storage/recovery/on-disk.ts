@@ -14,8 +14,8 @@ export interface SegmentOnDisk {
   readonly salvaged: boolean
 }
 
-/** Files of a segment that hold entries; a range state alone is none. */
-const DATA = new Set(['log', 'index', 'cut', 'salvage'])
+/** Files of a segment that hold its entries; range states and tails do not count. */
+export const DATA_EXTENSIONS: readonly string[] = ['log', 'index', 'cut', 'salvage']
 
 /** Every topic that has a directory, whatever is in it. */
 export async function listTopics(disk: Disk): Promise<readonly TopicId[]> {
@@ -29,6 +29,24 @@ export async function listTopics(disk: Disk): Promise<readonly TopicId[]> {
 
 export async function listSegments(disk: Disk): Promise<ReadonlyMap<string, SegmentOnDisk>> {
   const found = new Map<string, SegmentOnDisk>()
+  for await (const { key, topicName, extension } of segmentFiles(disk)) {
+    if (!DATA_EXTENSIONS.includes(extension)) continue
+    const text = keyText(key)
+    const salvaged = extension === 'salvage' || found.get(text)?.salvaged === true
+    found.set(text, { key, topicName, salvaged })
+  }
+  return found
+}
+
+export interface SegmentFileOnDisk {
+  readonly key: SegmentKey
+  /** As the directory has it. */
+  readonly topicName: string
+  readonly extension: string
+}
+
+/** Every file in a range's directory that bears a segment number. */
+export async function* segmentFiles(disk: Disk): AsyncGenerator<SegmentFileOnDisk> {
   for (const topic of await listOrNothing(disk, TOPICS_DIR)) {
     const parsed = topic.kind === 'directory' ? parseTopicDir(topic.name) : undefined
     if (parsed === undefined) continue
@@ -37,15 +55,12 @@ export async function listSegments(disk: Disk): Promise<ReadonlyMap<string, Segm
       if (range === undefined) continue
       for (const file of await listOrNothing(disk, `${TOPICS_DIR}/${topic.name}/${dir.name}`)) {
         const part = parseSegmentFile(file.name)
-        if (part === undefined || !DATA.has(part.extension)) continue
+        if (part === undefined) continue
         const key = { topicId: parsed.id, range, segment: part.segment }
-        const text = keyText(key)
-        const salvaged = part.extension === 'salvage' || found.get(text)?.salvaged === true
-        found.set(text, { key, topicName: parsed.name, salvaged })
+        yield { key, topicName: parsed.name, extension: part.extension }
       }
     }
   }
-  return found
 }
 
 export async function listOrNothing(disk: Disk, path: string): Promise<readonly DirEntry[]> {

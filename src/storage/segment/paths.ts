@@ -3,7 +3,8 @@
 //   topics/<name>-<topic id>/range-<n>/<20-digit segment>.log         the entries
 //                                      <20-digit segment>.index       (partition, offset or timestamp) -> position; derived
 //                                      <20-digit segment>.cut         a cut in progress (see cut.ts)
-//                                      <20-digit segment>.<token>.state   range state, the log store's
+//                                      <20-digit segment>.<token>.state   range state at its start, the log store's
+//                                      <20-digit segment>.<token>.tail    its last entries, kept for whoever lacks them
 
 import { type TopicId, topicId } from '../../model/ids.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'

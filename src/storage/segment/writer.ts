@@ -188,9 +188,9 @@ export async function cutSegment(segment: Segment, end: number): Promise<void> {
   const { writer, files, context } = segment
   assert(files !== undefined && end < writer.writtenEnd, 'the file reaches beyond the cut')
   await writer.sync()
-  const index = await segment.index()
+  const index = await segment.reads.index()
   const at = index.blockOf(end)
-  const kept = (await segment.readBlockOf(end)).filter((entry) => entry.entryNumber < end)
+  const kept = (await segment.reads.blockOf(end)).filter((entry) => entry.entryNumber < end)
   let fileBytes = at.position
   let buffers: readonly Uint8Array[] = []
   if (kept.length > 0) {
@@ -200,7 +200,7 @@ export async function cutSegment(segment: Segment, end: number): Promise<void> {
   }
   let dropped = 0
   for (let e = end; e < segment.end; ) {
-    const entries = await segment.readBlockOf(e)
+    const entries = await segment.reads.blockOf(e)
     for (const entry of entries) {
       if (entry.entryNumber >= end) dropped += ENVELOPE_BYTES + entry.batch.length
     }
@@ -214,7 +214,7 @@ export async function cutSegment(segment: Segment, end: number): Promise<void> {
   segment.cutting = undefined
   segment.tail.clear(writer.writtenEnd)
   segment.tail = new Tail(context.budget, end)
-  segment.forgetAhead()
+  segment.reads.forgetAhead()
   segment.end = end
   segment.durableEnd = Math.min(segment.durableEnd, end)
   segment.bytes -= dropped

@@ -7,11 +7,21 @@ import { crc32c } from '../../../src/base/checksum.ts'
 import { maxTimestamp } from '../../../src/model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
-import type { SegmentKey } from '../../../src/model/segment-key.ts'
-import type { LogStore, Room, SegmentListener, SegmentLog } from '../../../src/storage/types.ts'
+import { keyText, parseKeyText, type SegmentKey } from '../../../src/model/segment-key.ts'
+import type {
+  LogStore,
+  Room,
+  SegmentListener,
+  SegmentLog,
+  StagedFile,
+  StagedPackage,
+} from '../../../src/storage/types.ts'
 
-function nameOf(key: SegmentKey): string {
-  return `${key.topicId}/${key.range}/${key.segment}`
+function stagedFiles(files: ReadonlyMap<string, unknown>): StagedFile[] {
+  return Array.from(files.keys(), (name) => {
+    const dot = name.indexOf('.')
+    return { key: parseKeyText(name.slice(0, dot)), token: name.slice(dot + 1) }
+  })
 }
 
 export class MemoryLog implements SegmentLog {
@@ -133,6 +143,7 @@ export class MemoryLog implements SegmentLog {
 export class MemoryStore implements LogStore {
   readonly logs: Map<string, MemoryLog> = new Map()
   readonly states: Map<string, Uint8Array> = new Map()
+  readonly tails: Map<string, readonly Entry[]> = new Map()
   roomNow: Room = 'ok'
   /** False: groups gather until `release`. */
   automatic = true
@@ -162,12 +173,12 @@ export class MemoryStore implements LogStore {
 
   create(key: SegmentKey, listener: SegmentListener): MemoryLog {
     const log = new MemoryLog(key, listener)
-    this.logs.set(nameOf(key), log)
+    this.logs.set(keyText(key), log)
     return log
   }
 
   find(key: SegmentKey): MemoryLog | undefined {
-    return this.logs.get(nameOf(key))
+    return this.logs.get(keyText(key))
   }
 
   keys(): readonly SegmentKey[] {
@@ -188,21 +199,43 @@ export class MemoryStore implements LogStore {
     const error = this.failStage
     this.failStage = undefined
     if (error !== undefined) throw error
-    this.states.set(`${nameOf(key)}.${token}`, state.slice())
+    this.states.set(`${keyText(key)}.${token}`, state.slice())
+  }
+
+  async stagePackage(key: SegmentKey, token: string, staged: StagedPackage): Promise<void> {
+    await this.stageState(key, token, staged.state)
+    const { tail } = staged
+    if (tail !== undefined) this.tails.set(`${keyText(tail.of)}.${token}`, [...tail.entries])
+  }
+
+  async loadTail(of: SegmentKey, token: string): Promise<readonly Entry[] | undefined> {
+    return this.tails.get(`${keyText(of)}.${token}`)
+  }
+
+  async dropTail(of: SegmentKey, token: string): Promise<void> {
+    this.tails.delete(`${keyText(of)}.${token}`)
+  }
+
+  async staged(): ReturnType<LogStore['staged']> {
+    return { states: stagedFiles(this.states), tails: stagedFiles(this.tails) }
+  }
+
+  async replaceSegment(key: SegmentKey): Promise<void> {
+    this.logs.delete(keyText(key))
   }
 
   async loadState(key: SegmentKey, token: string): Promise<Uint8Array | undefined> {
-    return this.states.get(`${nameOf(key)}.${token}`)
+    return this.states.get(`${keyText(key)}.${token}`)
   }
 
   async keepState(key: SegmentKey, token: string): Promise<void> {
     for (const name of this.states.keys()) {
-      if (name.startsWith(`${nameOf(key)}.`) && !name.endsWith(token)) this.states.delete(name)
+      if (name.startsWith(`${keyText(key)}.`) && !name.endsWith(token)) this.states.delete(name)
     }
   }
 
   async dropSegments(keys: readonly SegmentKey[]): Promise<void> {
-    for (const key of keys) this.logs.delete(nameOf(key))
+    for (const key of keys) this.logs.delete(keyText(key))
   }
 
   async dropTopic(topicId: TopicId): Promise<void> {
