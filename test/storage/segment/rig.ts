@@ -9,7 +9,11 @@ import type { SegmentKey } from '../../../src/model/segment-key.ts'
 import type { Disk } from '../../../src/ports/disk.ts'
 import { DurableDirs } from '../../../src/storage/durable-dirs.ts'
 import { openSegmentEngine } from '../../../src/storage/flusher.ts'
-import type { SegmentEngine, StoredSegment } from '../../../src/storage/segment/types.ts'
+import type {
+  SegmentEngine,
+  SegmentEnv,
+  StoredSegment,
+} from '../../../src/storage/segment/types.ts'
 import type { LogStoreOptions, SegmentListener, SegmentLog } from '../../../src/storage/types.ts'
 import type { Wal, WalTarget } from '../../../src/storage/wal/types.ts'
 import { keptLog, type ManualClock, manualClock, settle } from '../support/ports.ts'
@@ -78,7 +82,11 @@ export interface Rig {
   readonly failures: Error[]
 }
 
-export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
+export function rig(
+  disk: Disk,
+  options: Partial<LogStoreOptions> = {},
+  recordEnd: SegmentEnv['recordEnd'] = async () => {},
+): Rig {
   const clock = manualClock()
   const wal = fakeWal()
   const failures: Error[] = []
@@ -91,7 +99,7 @@ export function rig(disk: Disk, options: Partial<LogStoreOptions> = {}): Rig {
     durableDirs: new DurableDirs(disk),
     unreadableIsDamage: false,
     wal: () => wal,
-    recordEnd: async () => {},
+    recordEnd,
     synced: async () => wal.sync(),
     failed: (error) => void failures.push(error),
     roomAgain: () => {},
