@@ -1,5 +1,6 @@
 // The SDK on the machine's own network, clocks and processors: what `import { EastGuard } from 'eastguard'` gives.
 
+import { hostname } from 'node:os'
 import type { ClientOptions } from '../client/api.ts'
 import { EastGuardClient } from '../client/client.ts'
 import { systemClock } from '../io/clock/system-clock.ts'
@@ -17,13 +18,16 @@ export interface ConnectOptions extends ClientOptions {
 /** A client of one cluster. Connects when it is first asked for something; `close()` it, or declare it `await using`. */
 export class EastGuard extends EastGuardClient {
   constructor(options: ConnectOptions = {}) {
-    super(options, {
-      streams: nodeStreams,
-      clock: systemClock({ keepAlive: true }),
-      random: systemRandom(),
-      compute: nodeCompute,
-      log: options.log ?? standardErrorLog(),
-    })
+    super(
+      { hostLabel: hostname(), ...options },
+      {
+        streams: nodeStreams,
+        clock: systemClock({ keepAlive: true }),
+        random: systemRandom(),
+        compute: nodeCompute,
+        log: options.log ?? standardErrorLog(),
+      },
+    )
   }
 }
 

@@ -28,6 +28,10 @@ export interface ClientOptions {
   readonly backoffMs?: number
   /** The longest pause between attempts. Default 1,000 ms. */
   readonly backoffMaxMs?: number
+  /** Consumers read from replicas on brokers with the same `host_label` first. Default: the name of the machine. */
+  readonly hostLabel?: string
+  /** ... then from those with the same `rack_label`. Default: not known. */
+  readonly rackLabel?: string
 }
 
 /** A key, a value or a header's value: bytes, or text that is sent as UTF-8. */

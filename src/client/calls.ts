@@ -54,8 +54,8 @@ export class Calls {
     this.sweepBy(call.deadlineMs)
   }
 
-  has(requestId: number): boolean {
-    return this.calls.has(requestId)
+  get(requestId: number): Call | undefined {
+    return this.calls.get(requestId)
   }
 
   /** It is waited for no more. Undefined: it was not. */

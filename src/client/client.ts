@@ -43,6 +43,7 @@ export class EastGuardClient implements Client {
       requestTimeoutMs: ms('requestTimeoutMs', options.requestTimeoutMs, 30_000),
       backoffMs: ms('backoffMs', options.backoffMs, 50),
       backoffMaxMs: ms('backoffMaxMs', options.backoffMaxMs, 1000),
+      near: { hostLabel: options.hostLabel ?? '', rackLabel: options.rackLabel ?? '' },
     })
   }
 

@@ -6,25 +6,33 @@
 import { Backoff } from '../base/backoff.ts'
 import { EastGuardError } from '../base/errors.ts'
 import type { BrokerView, TopicView } from '../model/metadata.ts'
+import { redirectIn } from '../model/redirect.ts'
 import type { Address } from '../ports/streams.ts'
 import { describeCluster } from '../wire/native/describe-cluster.ts'
 import { describeTopics } from '../wire/native/describe-topics.ts'
 import type { Message } from '../wire/native/message.ts'
 import { BrokerConnection, type ClusterIdentity, type ConnectionSettings } from './connection.ts'
 import type { ClientPorts } from './ports.ts'
+import { addressName, routeOf, type TopicRoute } from './route.ts'
 import { aborted, type Deadline, pause, within } from './timing.ts'
 
 export interface ClusterSettings extends ConnectionSettings {
   readonly seeds: readonly Address[]
   readonly requestTimeoutMs: number
+  /** Where the client itself stands; absent: not known. */
+  readonly near?: Nearness
 }
 
-/** A topic as it was when looked up. */
-export interface TopicRoute {
-  readonly view: TopicView
-  readonly loadedAtMs: number
-  /** The leader of each partition, by partition; undefined: ask any broker. */
-  readonly leaders: readonly (Address | undefined)[]
+/** Where somebody stands; empty: not known. */
+export interface Nearness {
+  readonly hostLabel: string
+  readonly rackLabel: string
+}
+
+interface KnownRoute {
+  readonly route: TopicRoute
+  /** A broker's answer shows that it is out of date; kept to tell a still older one by. */
+  stale: boolean
 }
 
 /** One look-up for all who wait for the topic, and what keeps it waiting. */
@@ -45,8 +53,10 @@ export class Cluster {
   readonly settings: ClusterSettings
   private readonly identity: ClusterIdentity = { clusterId: undefined }
   private readonly connections = new Map<string, BrokerConnection>()
-  private readonly routes = new Map<string, TopicRoute>()
+  private readonly routes = new Map<string, KnownRoute>()
   private readonly lookups = new Map<string, Lookup>()
+  /** Brokers that others told of: asked when the seeds do not answer. */
+  private found: readonly Address[] = []
   private seed = 0
   private closed = false
 
@@ -55,10 +65,10 @@ export class Cluster {
     this.settings = settings
   }
 
-  /** The broker at an address; without one, whichever seed last worked. */
+  /** The broker at an address; without one, whichever last worked of those that anything can be asked of. */
   at(address: Address | undefined): BrokerConnection {
     const known = address ?? this.seedAddress()
-    const name = `${known.host}:${known.port}`
+    const name = addressName(known)
     let connection = this.connections.get(name)
     if (connection === undefined) {
       connection = new BrokerConnection(known, this.ports, this.settings, this.identity)
@@ -86,11 +96,11 @@ export class Cluster {
       const leftMs = deadline.atMs - clock.monotonic()
       const asked = this.seed
       try {
-        const attemptMs = to === undefined ? this.attemptMs(leftMs) : leftMs
+        const attemptMs = this.attemptMs(to, leftMs)
         return await this.at(to).request(message, request, Math.max(1, attemptMs), deadline.signal)
       } catch (error) {
         if (!(error instanceof EastGuardError) || !error.retriable) throw error
-        if (error.code === 'NOT_LEADER') to = addressIn(error) ?? to
+        if (error.code === 'NOT_LEADER') to = redirectIn(error).brokers[0]?.address ?? to
         if (error.code === 'CONNECTION_FAILED' || error.code === 'TIMEOUT') {
           if (to === undefined) this.nextSeed(asked)
           to = undefined
@@ -122,24 +132,26 @@ export class Cluster {
 
   /** The route when it is at hand and fresh. */
   routeIfKnown(topic: string): TopicRoute | undefined {
-    const route = this.routes.get(topic)
-    if (route === undefined) return undefined
+    const known = this.routes.get(topic)
+    if (known === undefined || known.stale) return undefined
+    const { route } = known
     return this.ports.clock.monotonic() - route.loadedAtMs < ROUTE_AGE_MS_MAX ? route : undefined
   }
 
   /** The newest comes last, so those that are too old to be used stand first: topics come and go. */
   private keepRoute(topic: string, route: TopicRoute): void {
     this.routes.delete(topic)
-    for (const [name, { loadedAtMs }] of this.routes) {
-      if (route.loadedAtMs - loadedAtMs < ROUTE_AGE_MS_MAX) break
+    for (const [name, known] of this.routes) {
+      if (route.loadedAtMs - known.route.loadedAtMs < ROUTE_AGE_MS_MAX) break
       this.routes.delete(name)
     }
-    this.routes.set(topic, route)
+    this.routes.set(topic, { route, stale: false })
   }
 
   /** A broker's answer shows that this route is out of date. */
   forgetRoute(route: TopicRoute): void {
-    if (this.routes.get(route.view.name) === route) this.routes.delete(route.view.name)
+    const known = this.routes.get(route.view.name)
+    if (known?.route === route) known.stale = true
   }
 
   /** The topic was made, deleted or changed: what was known of it is out of date. */
@@ -149,7 +161,8 @@ export class Cluster {
 
   /** Looked up now: where a stale route would cost more than a lookup, as a topic may have been made anew by others. */
   freshRoute(topic: string, deadline: Deadline): Promise<TopicRoute> {
-    this.forgetTopic(topic)
+    const known = this.routes.get(topic)
+    if (known !== undefined) known.stale = true
     return this.route(topic, deadline)
   }
 
@@ -160,19 +173,36 @@ export class Cluster {
 
   private seedAddress(): Address {
     const { seeds } = this.settings
-    return seeds[this.seed % seeds.length] as Address
+    const at = this.seed % (seeds.length + this.found.length)
+    return (at < seeds.length ? seeds[at] : this.found[at - seeds.length]) as Address
+  }
+
+  private remember(brokers: readonly BrokerView[]): void {
+    const seeds = new Set(this.settings.seeds.map(addressName))
+    this.found = brokers
+      .filter(({ state }) => state === 'alive')
+      .map(({ host, clientPort: port }) => ({ host, port }))
+      .filter((address) => !seeds.has(addressName(address)))
   }
 
   /** A broker that is stuck, or behind a network that swallows all, must not take all the time that the next could use. */
-  private attemptMs(leftMs: number): number {
-    if (this.settings.seeds.length < 2) return leftMs
-    if (!this.at(undefined).ready) return Math.min(leftMs, SEED_HELLO_MS)
+  private attemptMs(to: Address | undefined, leftMs: number): number {
+    if (this.settings.seeds.length + this.found.length < 2) return leftMs
+    if (!this.at(to).ready) return Math.min(leftMs, SEED_HELLO_MS)
     return leftMs / 2 < SEED_ATTEMPT_MS_LEAST ? leftMs : leftMs / 2
   }
 
   private nextSeed(asked: number): void {
     // Only the first of many failures moves on, or two seeds would be passed over for one.
     if (this.seed === asked) this.seed++
+  }
+
+  /** A broker that is cut off from the others tells what it last knew: what was seen since is newer. */
+  private newest(view: TopicView): TopicView {
+    const known = this.routes.get(view.name)?.route.view
+    const older =
+      known !== undefined && known.topicId === view.topicId && view.version < known.version
+    return older ? known : view
   }
 
   private lookUp(topic: string): Lookup {
@@ -214,33 +244,11 @@ export class Cluster {
         : new EastGuardError(description.error, description.message)
     }
     const view = description.topic
-    const route = {
-      view,
-      loadedAtMs: clock.monotonic(),
-      leaders: leadersOf(view, cluster.brokers),
-    }
+    this.remember(cluster.brokers)
+    const route = routeOf(this.newest(view), cluster.brokers, clock.monotonic())
     this.keepRoute(topic, route)
     return route
   }
-}
-
-function leadersOf(view: TopicView, brokers: readonly BrokerView[]): (Address | undefined)[] {
-  const leaders: (Address | undefined)[] = Array.from({ length: view.policy.partitions })
-  for (const range of view.ranges) {
-    if (range.state !== 'active') continue
-    const leader = range.segments.at(-1)?.replicas[0]
-    const broker = brokers.find((b) => b.nodeId === leader)
-    if (broker === undefined) continue
-    const address = { host: broker.host, port: broker.clientPort }
-    for (let p = range.firstPartition; p < range.endPartition; p++) leaders[p] = address
-  }
-  return leaders
-}
-
-/** Where a NOT_LEADER answer points to. */
-export function addressIn(error: EastGuardError): Address | undefined {
-  const { host, port } = error.detail
-  return typeof host === 'string' && typeof port === 'number' ? { host, port } : undefined
 }
 
 export function outOfTime(what: string, last: EastGuardError): EastGuardError {

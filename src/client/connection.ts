@@ -183,6 +183,13 @@ export class BrokerConnection {
     if (this.calls.take(requestId)?.written === true) this.written--
   }
 
+  /** Takes a call back that nothing has been sent of; false when it is too late for that. */
+  withdraw(requestId: number): boolean {
+    if (this.calls.get(requestId)?.written !== false) return false
+    this.calls.take(requestId)
+    return true
+  }
+
   private late(calls: readonly Call[]): void {
     for (const call of calls) if (call.written) this.written--
     for (const call of calls) {
@@ -230,7 +237,7 @@ export class BrokerConnection {
       const call = this.waiting.shift()
       if (call === undefined) return
       // Calls that were given up leave the map, not the queue.
-      if (this.calls.has(call.requestId)) this.write(call)
+      if (this.calls.get(call.requestId) === call) this.write(call)
     }
   }
 

@@ -5,7 +5,8 @@ import { EastGuardError } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { AT_EARLIEST, AT_LATEST, listOffsets } from '../wire/native/list-offsets.ts'
 import type { OffsetAt, PartitionOffset } from './api.ts'
-import { type Cluster, outOfTime, type TopicRoute } from './cluster.ts'
+import { type Cluster, outOfTime } from './cluster.ts'
+import { routeTo, type TopicRoute } from './route.ts'
 import { type Deadline, pause } from './timing.ts'
 
 /** In the order of `partitions`. Retries what may pass until the deadline; rejects with the first other error. */
@@ -117,7 +118,7 @@ export function byLeader(
 ): Map<Address | undefined, number[]> {
   const groups = new Map<Address | undefined, number[]>()
   for (const partition of partitions) {
-    const leader = route.leaders[partition]
+    const { leader } = routeTo(route, partition)
     const group = groups.get(leader)
     if (group === undefined) groups.set(leader, [partition])
     else group.push(partition)

@@ -2,8 +2,9 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import type { OffsetAt, PartitionOffset } from '../api.ts'
-import type { Cluster, TopicRoute } from '../cluster.ts'
+import type { Cluster } from '../cluster.ts'
 import { offsetsAt, outOfRange } from '../offsets.ts'
+import type { TopicRoute } from '../route.ts'
 import type { Deadline } from '../timing.ts'
 import type { ConsumerSettings } from './settings.ts'
 

@@ -81,6 +81,11 @@ export class PartitionQueue {
     this.options = options
   }
 
+  /** Its batches are numbered: sent again, they are stored once. */
+  get idempotent(): boolean {
+    return this.options.idempotent
+  }
+
   get inFlightCount(): number {
     return this.inFlight.length
   }

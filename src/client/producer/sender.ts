@@ -5,22 +5,28 @@
 import { Backoff } from '../../base/backoff.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Acks } from '../../model/policy.ts'
-import type { Address } from '../../ports/streams.ts'
+import { redirectError } from '../../model/redirect.ts'
 import { allocateProducerId } from '../../wire/native/allocate-producer-id.ts'
-import { readResponseBody } from '../../wire/native/header.ts'
 import { VERSION_MAX } from '../../wire/native/operations.ts'
-import { ACKS_ALL, produceFrame, readProduced } from '../../wire/native/produce.ts'
-import { addressIn, type Cluster, type TopicRoute } from '../cluster.ts'
+import {
+  ACKS_ALL,
+  type ProduceResult,
+  produceFrame,
+  readProduced,
+} from '../../wire/native/produce.ts'
+import type { Cluster } from '../cluster.ts'
 import type { BrokerConnection } from '../connection.ts'
+import type { TopicRoute } from '../route.ts'
 import { deadlineIn } from '../timing.ts'
 import type { ProducerBatch, ProducerIdentity } from './batch.ts'
+import { type Flight, Flights, type Part } from './flights.ts'
 import type { PartitionQueue } from './partition-queue.ts'
+import { follow, type Redirected, targetOf } from './target.ts'
 
 /** A topic as the producer writes it. */
 export interface ProducerTopic {
   route: TopicRoute
   readonly acks: Acks
-  /** Being looked up again. */
   /** While its route is looked up. */
   refreshing: Promise<void> | undefined
   /** Deleted, or deleted and made anew: nothing goes there any more. */
@@ -39,8 +45,9 @@ export interface Lane {
   /** A producer id has been asked for. */
   identifying: boolean
   identifiedBefore: boolean
-  /** Where a NOT_LEADER answer sent us; holds as long as the route that was wrong. */
-  redirect: { readonly to: Address; readonly insteadOf: TopicRoute } | undefined
+  redirect: Redirected | undefined
+  /** Redirects followed since the last batch that was stored. */
+  hops: number
 }
 
 export interface SenderHooks {
@@ -54,11 +61,10 @@ export interface SenderHooks {
 const FRAME_BYTES_TARGET: number = 4 * 1024 * 1024
 const FRAME_BATCHES_MAX = 1000
 
-interface Draft {
+interface Draft extends Flight {
   readonly connection: BrokerConnection
   readonly acks: Acks
-  readonly lanes: Lane[]
-  readonly batches: ProducerBatch[]
+  readonly parts: Part[]
   bytes: number
 }
 
@@ -68,10 +74,19 @@ export class Sender {
   private listed: Lane[] = []
   private scheduled = false
   private identity: Promise<ProducerIdentity> | undefined
+  private readonly flights: Flights
 
   constructor(cluster: Cluster, hooks: SenderHooks) {
     this.cluster = cluster
     this.hooks = hooks
+    this.flights = new Flights(cluster.ports.clock, {
+      refresh: (topic) => this.refresh(topic),
+      again: ({ lane, batch }, maybeArrived) => {
+        const error = new EastGuardError('CONNECTION_LOST', 'another broker leads here by now')
+        lane.queue.lost(batch, error, maybeArrived)
+        this.ready(lane)
+      },
+    })
   }
 
   /** The lane may have something to send. */
@@ -112,41 +127,37 @@ export class Sender {
   }
 
   private add(drafts: Draft[], lane: Lane, batch: ProducerBatch): void {
-    const { acks, route } = lane.topic
-    const redirect = lane.redirect?.insteadOf === route ? lane.redirect.to : undefined
-    const connection = this.cluster.at(redirect ?? route.leaders[lane.queue.partition])
+    const { acks } = lane.topic
+    const { address, segment } = targetOf(lane)
+    const connection = this.cluster.at(address)
     const size = lane.queue.bytesOf(batch).length
     let draft = drafts.find(
       (d) =>
         d.connection === connection &&
         d.acks === acks &&
         d.bytes + size <= FRAME_BYTES_TARGET &&
-        d.batches.length < FRAME_BATCHES_MAX,
+        d.parts.length < FRAME_BATCHES_MAX,
     )
     if (draft === undefined) {
-      draft = { connection, acks, lanes: [], batches: [], bytes: 0 }
+      draft = { connection, acks, parts: [], bytes: 0, requestId: 0, sentAtMs: 0 }
       drafts.push(draft)
     }
-    draft.lanes.push(lane)
-    draft.batches.push(batch)
+    draft.parts.push({ lane, batch, segment, moved: false })
     draft.bytes += size
   }
 
   private send(draft: Draft): void {
-    const { requestTimeoutMs } = this.cluster.settings
-    const { batches, lanes } = draft
-    const slots = batches.map((batch, i) => {
-      const { queue, topic } = lanes[i] as Lane
-      return {
-        topicId: topic.route.view.topicId,
-        partition: queue.partition,
-        // A batch without keys holds no record that a key span could select, but says so as "any".
-        leastKeyHash: batch.leastKeyHash <= batch.greatestKeyHash ? batch.leastKeyHash : 0,
-        greatestKeyHash:
-          batch.leastKeyHash <= batch.greatestKeyHash ? batch.greatestKeyHash : 0xffff_ffff,
-        batch: queue.bytesOf(batch),
-      }
-    })
+    const { ports, settings } = this.cluster
+    const { requestTimeoutMs } = settings
+    const slots = draft.parts.map(({ lane: { queue, topic }, batch }) => ({
+      topicId: topic.route.view.topicId,
+      partition: queue.partition,
+      // A batch without keys holds no record that a key span could select, but says so as "any".
+      leastKeyHash: batch.leastKeyHash <= batch.greatestKeyHash ? batch.leastKeyHash : 0,
+      greatestKeyHash:
+        batch.leastKeyHash <= batch.greatestKeyHash ? batch.greatestKeyHash : 0xffff_ffff,
+      batch: queue.bytesOf(batch),
+    }))
     const acks = draft.acks === 'all' ? ACKS_ALL : Number(draft.acks)
     const frame = produceFrame(VERSION_MAX, 0, acks, requestTimeoutMs, slots)
     const reply = {
@@ -154,29 +165,25 @@ export class Sender {
       failed: (error: EastGuardError, maybeArrived: boolean) =>
         this.failed(draft, error, maybeArrived),
     }
-    if (draft.acks === '0') {
-      draft.connection.call(frame, requestTimeoutMs, reply, () => this.written(draft))
-    } else draft.connection.call(frame, requestTimeoutMs, reply)
+    draft.sentAtMs = ports.clock.monotonic()
+    // Before the call, which may fail at once.
+    this.flights.add(draft)
+    const onWritten = draft.acks === '0' ? () => this.written(draft) : undefined
+    draft.requestId = draft.connection.call(frame, requestTimeoutMs, reply, onWritten)
   }
 
   private written(draft: Draft): void {
-    for (const [i, batch] of draft.batches.entries()) {
-      const lane = draft.lanes[i] as Lane
-      lane.backoff.reset()
-      lane.queue.stored(batch, -1)
-      this.ready(lane)
-    }
+    this.flights.end(draft)
+    for (const part of draft.parts) this.stored(part, -1)
   }
 
   private answered(draft: Draft, payload: Uint8Array): void {
+    this.flights.end(draft)
     let results: ReturnType<typeof readProduced>
     try {
-      results = readResponseBody(payload, (r) => {
-        r.raw(r.left)
-        return readProduced(payload)
-      })
-      if (results.length !== draft.batches.length) {
-        const message = `${draft.batches.length} batches were sent and ${results.length} answered`
+      results = readProduced(payload)
+      if (results.length !== draft.parts.length) {
+        const message = `${draft.parts.length} batches were sent and ${results.length} answered`
         throw new EastGuardError('DECODE_FAILED', message)
       }
     } catch (cause) {
@@ -184,40 +191,40 @@ export class Sender {
         cause instanceof EastGuardError
           ? cause
           : new EastGuardError('DECODE_FAILED', 'a produce response is malformed', { cause })
-      for (const [i, batch] of draft.batches.entries())
-        this.refused(draft.lanes[i] as Lane, batch, error)
+      for (const part of draft.parts) this.refused(draft, part, error)
       return
     }
     for (const [i, result] of results.entries()) {
-      const lane = draft.lanes[i] as Lane
-      const batch = draft.batches[i] as ProducerBatch
-      if (result.error === undefined) {
-        lane.backoff.reset()
-        lane.queue.stored(batch, result.baseOffset)
-        this.ready(lane)
-      } else this.refused(lane, batch, new EastGuardError(result.error, result.message))
+      const part = draft.parts[i] as Part
+      if (result.error === undefined) this.stored(part, result.baseOffset)
+      else this.refused(draft, part, errorOf(result))
     }
   }
 
-  private refused(lane: Lane, batch: ProducerBatch, error: EastGuardError): void {
-    if (lane.topic.gone) return
-    if (error.code === 'UNKNOWN_TOPIC') {
-      this.hooks.topicGone(lane.topic, error)
-      return
-    }
-    if (error.code === 'NOT_LEADER') {
-      const to = addressIn(error)
-      lane.redirect = to === undefined ? undefined : { to, insteadOf: lane.topic.route }
-    }
+  private stored({ lane, batch, moved }: Part, baseOffset: number): void {
+    if (moved) return
+    lane.backoff.reset()
+    lane.hops = 0
+    lane.queue.stored(batch, baseOffset)
+    this.ready(lane)
+  }
+
+  private refused(
+    { connection }: Draft,
+    { lane, batch, moved }: Part,
+    error: EastGuardError,
+  ): void {
+    if (moved || lane.topic.gone) return
+    const atOnce = error.code === 'NOT_LEADER' && follow(lane, error, connection.address)
     if (error.code !== 'STORAGE_FULL') void this.refresh(lane.topic)
-    if (lane.queue.refused(batch, error)) this.rest(lane)
+    if (lane.queue.refused(batch, unlessBehind(error)) && !atOnce) this.rest(lane)
     else this.ready(lane)
   }
 
   private failed(draft: Draft, error: EastGuardError, maybeArrived: boolean): void {
-    for (const [i, batch] of draft.batches.entries()) {
-      const lane = draft.lanes[i] as Lane
-      if (lane.topic.gone) continue
+    this.flights.end(draft)
+    for (const { lane, batch, moved } of draft.parts) {
+      if (moved || lane.topic.gone) continue
       lane.redirect = undefined
       void this.refresh(lane.topic)
       if (lane.queue.lost(batch, error, maybeArrived)) this.rest(lane)
@@ -293,4 +300,18 @@ export class Sender {
       },
     )
   }
+}
+
+function errorOf({ error, message, redirect }: ProduceResult): EastGuardError {
+  const code = error ?? 'INTERNAL'
+  return code === 'NOT_LEADER' && redirect !== undefined
+    ? redirectError(code, message, redirect)
+    : new EastGuardError(code, message)
+}
+
+/** A broker that is behind does not know a new topic or partition yet: whether it is really gone, looking it up tells. */
+function unlessBehind(error: EastGuardError): EastGuardError {
+  const { code, message } = error
+  if (code !== 'UNKNOWN_TOPIC' && code !== 'UNKNOWN_PARTITION') return error
+  return new EastGuardError(code, message, { retriable: true })
 }

@@ -3,7 +3,8 @@
 import { Backoff } from '../../base/backoff.ts'
 import { PRODUCER_WINDOW } from '../../model/limits.ts'
 import type { Random } from '../../ports/random.ts'
-import type { Cluster, TopicRoute } from '../cluster.ts'
+import type { Cluster } from '../cluster.ts'
+import type { TopicRoute } from '../route.ts'
 import type { ProducerBatch } from './batch.ts'
 import { PartitionQueue } from './partition-queue.ts'
 import type { Lane, ProducerTopic } from './sender.ts'
@@ -56,6 +57,7 @@ export function laneOf(
     identifying: false,
     identifiedBefore: false,
     redirect: undefined,
+    hops: 0,
   }
   topic.lanes[partition] = lane
   return lane
