@@ -18,8 +18,8 @@ import { START_ID_BYTES, STARTS_MAX, type Start, type Starts } from '../../model
 import { readChoice, writeChoice } from './fields.ts'
 import { FRAME, frameOf } from './frame.ts'
 
-/** 'EGPL' */
-const MAGIC = 0x4547504c
+/** 'EGPL': on the cluster port. Other ports have others, so that who reaches the wrong one is told apart. */
+export const PEER_MAGIC = 0x4547504c
 export const PEER_VERSION = 1
 /** Of a frame before the link is up. */
 export const PEER_HELLO_BYTES_MAX = 1024
@@ -63,23 +63,23 @@ export interface HelloRefusal {
   readonly text: string
 }
 
-export function helloFrame(hello: Hello): Uint8Array {
+export function helloFrame(hello: Hello, magic: number = PEER_MAGIC): Uint8Array {
   return frameOf(FRAME.HELLO, (w) => {
-    writeIdentity(w, hello.version, hello)
+    writeIdentity(w, magic, hello.version, hello)
     writeId(w, hello.to)
   })
 }
-export function readHello(r: ByteReader): Hello {
-  const hello = { ...readIdentity(r), to: readNodeId(r) }
+export function readHello(r: ByteReader, magic: number = PEER_MAGIC): Hello {
+  const hello = { ...readIdentity(r, magic), to: readNodeId(r) }
   r.raw(r.left)
   return hello
 }
 
-export function welcomeFrame(welcome: Welcome): Uint8Array {
-  return frameOf(FRAME.WELCOME, (w) => writeIdentity(w, welcome.version, welcome))
+export function welcomeFrame(welcome: Welcome, magic: number = PEER_MAGIC): Uint8Array {
+  return frameOf(FRAME.WELCOME, (w) => writeIdentity(w, magic, welcome.version, welcome))
 }
-export function readWelcome(r: ByteReader): Welcome {
-  const welcome = readIdentity(r)
+export function readWelcome(r: ByteReader, magic: number = PEER_MAGIC): Welcome {
+  const welcome = readIdentity(r, magic)
   r.raw(r.left)
   return welcome
 }
@@ -96,15 +96,15 @@ export function readRefusal(r: ByteReader): HelloRefusal {
   return refusal
 }
 
-function writeIdentity(w: ByteWriter, version: number, identity: Identity): void {
-  w.u32(MAGIC).u16(version)
+function writeIdentity(w: ByteWriter, magic: number, version: number, identity: Identity): void {
+  w.u32(magic).u16(version)
   writeId(w, identity.clusterId)
   writeId(w, identity.nodeId)
   writeStarts(w, identity.starts)
 }
-function readIdentity(r: ByteReader): Welcome {
-  const magic = r.u32()
-  if (magic !== MAGIC) throw new Truncated(`the magic is 0x${magic.toString(16)}`)
+function readIdentity(r: ByteReader, magic: number): Welcome {
+  const told = r.u32()
+  if (told !== magic) throw new Truncated(`the magic is 0x${told.toString(16)}`)
   return {
     version: r.u16(),
     clusterId: readClusterId(r),

@@ -1,6 +1,6 @@
-// Any frame, as what it says.
+// The frames of a link itself, as what they say, whatever else is spoken on it.
 
-import { type ByteReader, Truncated } from '../../base/cursor.ts'
+import { Truncated } from '../../base/cursor.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { FRAME, openFrame, readMessages, readNumbered } from './frame.ts'
 import {
@@ -13,36 +13,41 @@ import {
 } from './hello.ts'
 import type { PeerMessage } from './types.ts'
 
-export type PeerFrame =
+export type LinkFrame =
   | { readonly kind: 'hello'; readonly hello: Hello }
   | { readonly kind: 'welcome'; readonly welcome: Welcome }
   | { readonly kind: 'refusal'; readonly refusal: HelloRefusal }
   | { readonly kind: 'ping'; readonly number: number }
   | { readonly kind: 'pong'; readonly number: number }
-  | { readonly kind: 'messages'; readonly messages: readonly PeerMessage[] }
 
-/** `from` is undefined as long as nobody has said hello: messages are malformed then. Throws Truncated. */
-export function readFrame(frame: Uint8Array, from: NodeId | undefined, to: NodeId): PeerFrame {
-  const { kind, body } = openFrame(frame)
-  switch (kind) {
+/** In a frame without its length field. */
+const KIND_AT = 4
+
+/** Undefined: the frame is of another kind. `magic` is that of the hellos. Throws Truncated. */
+export function readLinkFrame(frame: Uint8Array, magic: number): LinkFrame | undefined {
+  switch (frame[KIND_AT]) {
     case FRAME.HELLO:
-      return { kind: 'hello', hello: readHello(body) }
+      return { kind: 'hello', hello: readHello(openFrame(frame).body, magic) }
     case FRAME.WELCOME:
-      return { kind: 'welcome', welcome: readWelcome(body) }
+      return { kind: 'welcome', welcome: readWelcome(openFrame(frame).body, magic) }
     case FRAME.REFUSAL:
-      return { kind: 'refusal', refusal: readRefusal(body) }
+      return { kind: 'refusal', refusal: readRefusal(openFrame(frame).body) }
     case FRAME.PING:
-      return { kind: 'ping', number: readNumbered(body) }
+      return { kind: 'ping', number: readNumbered(openFrame(frame).body) }
     case FRAME.PONG:
-      return { kind: 'pong', number: readNumbered(body) }
-    case FRAME.MESSAGES:
-      return { kind: 'messages', messages: messagesFrom(body, from, to) }
+      return { kind: 'pong', number: readNumbered(openFrame(frame).body) }
     default:
-      throw new Truncated(`a frame of the unknown kind ${kind}`)
+      return undefined
   }
 }
 
-function messagesFrom(r: ByteReader, from: NodeId | undefined, to: NodeId): readonly PeerMessage[] {
-  if (from === undefined) throw new Truncated('messages came before a hello')
-  return readMessages(r, from, to)
+/** Throws Truncated for a frame that is not one of messages. */
+export function readMessagesFrame(
+  frame: Uint8Array,
+  from: NodeId,
+  to: NodeId,
+): readonly PeerMessage[] {
+  const { kind, body } = openFrame(frame)
+  if (kind !== FRAME.MESSAGES) throw new Truncated(`a frame of the unknown kind ${kind}`)
+  return readMessages(body, from, to)
 }

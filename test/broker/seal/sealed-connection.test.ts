@@ -19,7 +19,8 @@ import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
 import { simSecrets } from '../../../src/sim/ports/secrets.ts'
 import { pingFrame } from '../../../src/wire/peer/frame.ts'
-import { readFrame } from '../../../src/wire/peer/read-frame.ts'
+import { PEER_MAGIC } from '../../../src/wire/peer/hello.ts'
+import { readLinkFrame } from '../../../src/wire/peer/read-frame.ts'
 import { idOf, keysOf } from '../members/support.ts'
 import { WireEnd } from './wire.ts'
 
@@ -293,8 +294,8 @@ for (const [name, secrets] of [
 test('a broker without a key is told that one is needed, in words that it understands', () => {
   const { acceptor } = ends(nodeSecrets)
   acceptor.wire.deliver(pingFrame(1))
-  const told = readFrame(acceptor.wire.take().subarray(4), undefined, idOf('x'))
-  assert.ok(told.kind === 'refusal')
+  const told = readLinkFrame(acceptor.wire.take().subarray(4), PEER_MAGIC)
+  assert.ok(told?.kind === 'refusal')
   assert.equal(told.refusal.reason, 'key-needed')
   assert.match(told.refusal.text, /cluster_key_file/)
   assert.equal(acceptor.wire.state, 'ended')

@@ -1,5 +1,5 @@
-// The way to one peer: a connection that this broker dials when it first has something to send, and on which it alone
-// speaks. The other side only greets, and answers pings.
+// The way to one peer: a connection that this broker dials when it first has something to send. What the other side says on
+// it are answers, at least to pings.
 //
 //          send                 welcome
 //   idle ────────> dialling ─────────────> up ──┐
@@ -7,11 +7,10 @@
 //    │                │ too late                │ the peer has started anew
 //    │ nothing asked  v                         │
 //    └──────────── pausing <────────────────────┘
-//                     │ pause is over, and something was asked meanwhile, or a link was lost
+//                     │ pause is over, and something was asked meanwhile, or a link was lost, or is wanted in any case
 //                     └──────> dialling
 //
-// What is sent while dialling is kept, up to a small bound, and goes when the link is up or with the dial. What is sent
-// while pausing is dropped at once: it would be old by the time it arrived, and those who send know how to live with loss.
+// What is to be sent, and what becomes of it while there is no connection, is the outlet's.
 //
 // A link may be half open: the peer's machine is gone and nobody has told us. So a ping goes out now and then, and something
 // must come back. Where bytes arrive only slowly a ping waits behind them; so the peer also says that it gets bytes. The
@@ -22,91 +21,59 @@ import type { NodeId } from '../../model/ids.ts'
 import { newestStart } from '../../model/starts.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Connection } from '../../ports/streams.ts'
-import { messageFrames, PEER_MESSAGE_BYTES_MAX, pingFrame } from '../../wire/peer/frame.ts'
-import { helloFrame, PEER_VERSION, type Welcome } from '../../wire/peer/hello.ts'
-import type { PeerFrame } from '../../wire/peer/read-frame.ts'
-import type { PeerMessage } from '../../wire/peer/types.ts'
-import { Frames } from './frames.ts'
-import { Outbox } from './outbox.ts'
-import type { Directory, Shared } from './types.ts'
+import { pingFrame } from '../../wire/peer/frame.ts'
+import { helloFrame, type Welcome } from '../../wire/peer/hello.ts'
+import { type AnyFrame, Frames } from './frames.ts'
+import type { LinksOptions, Outlet, Shared } from './types.ts'
 
-export class Link {
+/** `away`: it would be dialled, but for a pause after a failure. */
+export type LinkState = 'up' | 'dialling' | 'away'
+
+export class Link<M> {
   readonly to: NodeId
-  private readonly shared: Shared
-  private readonly directory: Directory
-  private readonly onChange: (up: boolean) => void
+  private readonly shared: Shared<M>
+  private readonly options: LinksOptions<M>
+  private readonly outlet: Outlet
   private readonly backoff: Backoff
   private state: 'idle' | 'dialling' | 'up' | 'pausing' | 'stopped' = 'idle'
   /** Of this dial or of this pause. */
   private timer: Timer | undefined
   private dial: AbortController | undefined
   private connection: Connection | undefined
-  private readonly outbox = new Outbox()
   private askedWhilePausing = false
+  private wanted = false
   private peerBoot = 0
   private upSince = 0
   private failures = 0
-  private full = false
   private pings = 0
   /** Since something came back. */
   private silentTicks = 0
 
-  constructor(to: NodeId, shared: Shared, directory: Directory, onChange: (up: boolean) => void) {
+  constructor(to: NodeId, shared: Shared<M>) {
+    const { options } = shared
     this.to = to
     this.shared = shared
-    this.directory = directory
-    this.onChange = onChange
-    const { backoffMs, backoffMaxMs } = shared.settings
-    this.backoff = new Backoff(shared.ports.random, backoffMs, backoffMaxMs)
+    this.options = options
+    this.outlet = options.outletOf(to, 'out')
+    const { backoffMs, backoffMaxMs } = options.settings
+    this.backoff = new Backoff(options.ports.random, backoffMs, backoffMaxMs)
   }
 
   get up(): boolean {
     return this.state === 'up'
   }
 
-  /** False: some were dropped. Calls nobody back. */
-  send(messages: readonly PeerMessage[]): boolean {
+  /** There is something to send: dials if there is no link. Calls nobody back. */
+  ask(): LinkState {
     if (this.state === 'idle') this.startDial()
     if (this.state === 'pausing') this.askedWhilePausing = true
-    if (this.state !== 'dialling' && this.state !== 'up') return this.drop(messages.length)
-    const { frames, tooLarge } = messageFrames(messages)
-    if (tooLarge > 0) this.tellTooLarge(tooLarge)
-    const bytes = frames.reduce((sum, frame) => sum + frame.length, 0)
-    if (!this.hasRoom(bytes)) return this.drop(messages.length)
-    this.outbox.push(frames, bytes, messages.length - tooLarge)
-    return tooLarge === 0 || this.drop(tooLarge)
+    return this.state === 'up' || this.state === 'dialling' ? this.state : 'away'
   }
 
-  private drop(messages: number): false {
-    this.shared.counters.dropped.add(messages)
-    return false
-  }
-
-  private tellTooLarge(messages: number): void {
-    this.shared.ports.log.error('messages to a broker are dropped: no frame can hold them', {
-      node: this.to,
-      messages,
-      bytesMax: PEER_MESSAGE_BYTES_MAX,
-    })
-  }
-
-  private hasRoom(bytes: number): boolean {
-    const { dialBytesMax, outboxBytesMax } = this.shared.settings
-    const { waitingBytes } = this.outbox
-    if (!this.up) return waitingBytes + bytes <= dialBytesMax
-    if (waitingBytes + bytes <= outboxBytesMax) {
-      // Only after a while is it news when there is no room again.
-      if (waitingBytes < outboxBytesMax / 2) this.full = false
-      return true
-    }
-    if (!this.full) {
-      this.full = true
-      this.shared.ports.log.warn('messages to a broker are dropped: it takes them too slowly', {
-        node: this.to,
-        waitingBytes,
-      })
-    }
-    return false
+  /** Whether it is to be dialled again and again, asked or not. */
+  want(wanted: boolean): void {
+    this.wanted = wanted
+    if (wanted) this.ask()
   }
 
   /** The peer has dialled this broker: it lives, and since that start. */
@@ -121,13 +88,13 @@ export class Link {
   // Dialling.
 
   private startDial(): void {
-    const { clock, streams } = this.shared.ports
-    const { dialTimeoutMs } = this.shared.settings
+    const { clock, streams } = this.options.ports
+    const { dialTimeoutMs } = this.options.settings
     const dial = new AbortController()
     this.state = 'dialling'
     this.dial = dial
     this.askedWhilePausing = false
-    const address = this.directory.addressOf(this.to)
+    const address = this.options.directory.addressOf(this.to)
     if (address === undefined) return this.fail('its address is not known')
     this.timer = clock.after(dialTimeoutMs, () => this.fail(`no welcome in ${dialTimeoutMs} ms`))
     streams.connect(address, { timeoutMs: dialTimeoutMs, signal: dial.signal }).then(
@@ -142,36 +109,40 @@ export class Link {
   }
 
   private greet(connection: Connection): void {
-    const { identity } = this.shared
-    const frames = new Frames(identity.nodeId)
+    const { identity, protocol } = this.options
+    const frames = new Frames(identity.nodeId, protocol, 'out')
     this.connection = connection
     this.shared.opened(connection)
     connection.handle({
       onData: (chunk) => this.onData(connection, frames, chunk),
       onDrain: () => {
-        if (this.connection === connection) this.outbox.drained()
+        if (this.connection === connection) this.outlet.drained()
       },
       onClose: (error) => {
         this.shared.closed(connection)
         if (this.connection === connection) this.end(error?.message ?? 'the other side closed it')
       },
     })
-    connection.write([helloFrame({ version: PEER_VERSION, ...identity, to: this.to })])
+    const hello = { version: protocol.version, ...identity, to: this.to }
+    connection.write([helloFrame(hello, protocol.magic)])
   }
 
-  private onData(connection: Connection, frames: Frames, chunk: Uint8Array): void {
+  private onData(connection: Connection, frames: Frames<M>, chunk: Uint8Array): void {
+    this.options.counters.receivedBytes.add(chunk.length)
     const { frames: whole, fault } = frames.cut(chunk)
     for (const frame of whole) {
       if (this.connection !== connection) return
       this.onFrame(connection, frame)
     }
-    if (fault !== undefined && this.connection === connection) this.bad(fault)
+    if (this.connection !== connection) return
+    if (fault !== undefined) this.bad(fault)
+    else if (this.state === 'up') this.silentTicks = 0
   }
 
-  private onFrame(connection: Connection, frame: PeerFrame): void {
+  private onFrame(connection: Connection, frame: AnyFrame<M>): void {
     if (this.state === 'up') {
-      if (frame.kind !== 'pong') this.bad(`a ${frame.kind} came on a link that is up`)
-      else this.silentTicks = 0
+      if (frame.kind === 'messages') this.options.receive(this.to, this.peerBoot, frame.messages)
+      else if (frame.kind !== 'pong') this.bad(`a ${frame.kind} came on a link that is up`)
     } else if (frame.kind === 'welcome') this.onWelcome(connection, frame.welcome)
     else if (frame.kind === 'refusal') {
       const { reason, text } = frame.refusal
@@ -181,7 +152,7 @@ export class Link {
   }
 
   private onWelcome(connection: Connection, welcome: Welcome): void {
-    const { identity, ports } = this.shared
+    const { identity, ports } = this.options
     if (welcome.nodeId !== this.to || welcome.clusterId !== identity.clusterId) {
       return this.end(`node ${welcome.nodeId} of cluster ${welcome.clusterId} answers there`)
     }
@@ -199,17 +170,16 @@ export class Link {
     this.peerBoot = start.bootCount
     this.upSince = ports.clock.monotonic()
     this.failures = 0
-    this.full = false
     this.silentTicks = 0
-    this.outbox.open(connection, this.shared.counters.sentBytes)
+    this.outlet.open(connection)
     ports.log.info('linked to a broker', { node: this.to, bootCount: start.bootCount })
-    this.onChange(true)
+    this.options.changed(this.to, 'out', true, this.peerBoot)
   }
 
   // The ends of a dial and of a link.
 
   private bad(fault: string): void {
-    this.shared.counters.badFrames.add(1)
+    this.options.counters.badFrames.add(1)
     this.end(`it sent bytes that no broker writes: ${fault}`)
   }
 
@@ -219,18 +189,18 @@ export class Link {
   }
 
   private lose(why: string): void {
-    const { counters, ports, settings } = this.shared
+    const { counters, ports, settings } = this.options
     counters.lostLinks.add(1)
     ports.log.warn('the link to a broker is lost', { node: this.to, why })
     if (ports.clock.monotonic() - this.upSince >= settings.backoffMaxMs) this.backoff.reset()
     this.disconnect()
     this.pause()
     this.askedWhilePausing = true
-    this.onChange(false)
+    this.options.changed(this.to, 'out', false, this.peerBoot)
   }
 
   private fail(why: string): void {
-    const { counters, ports } = this.shared
+    const { counters, ports } = this.options
     counters.failedDials.add(1)
     const told = this.failures++ === 0 ? 'warn' : 'debug'
     ports.log[told]('a broker cannot be reached', { node: this.to, why })
@@ -245,13 +215,13 @@ export class Link {
     this.timer?.cancel()
     dial?.abort()
     connection?.destroy()
-    this.shared.counters.dropped.add(this.outbox.close())
+    this.outlet.close()
   }
 
   private pause(): void {
     this.state = 'pausing'
-    this.timer = this.shared.ports.clock.after(this.backoff.next(), () => {
-      if (this.askedWhilePausing) this.startDial()
+    this.timer = this.options.ports.clock.after(this.backoff.next(), () => {
+      if (this.askedWhilePausing || this.wanted) this.startDial()
       else this.state = 'idle'
     })
   }
@@ -259,23 +229,23 @@ export class Link {
   /** Called every `pingMs`. */
   tick(): void {
     if (this.state !== 'up') return
-    const { pingMs, pongTimeoutMs } = this.shared.settings
+    const { pingMs, pongTimeoutMs } = this.options.settings
     if (this.silentTicks * pingMs >= pongTimeoutMs) {
       this.lose(`it has not answered in ${pongTimeoutMs} ms`)
       return
     }
     this.silentTicks++
     this.pings = (this.pings + 1) >>> 0
-    const ping = pingFrame(this.pings)
-    this.outbox.push([ping], ping.length, 0)
+    this.outlet.beat(pingFrame(this.pings))
   }
 
   /** What waits on the link is still sent; nothing else is, from now on. */
   stop(): void {
     const { connection } = this
     if (this.state !== 'up' || connection === undefined) return this.cut()
-    this.outbox.flush()
+    this.outlet.flush()
     connection.end()
+    this.outlet.close()
     this.timer?.cancel()
     this.state = 'stopped'
     this.connection = undefined

@@ -1,4 +1,5 @@
-// A connection that a peer has dialled. The peer speaks; here it is only greeted, or refused, and its pings are answered.
+// A connection that a peer has dialled. It is greeted, or refused; from then on its pings are answered, what it says is passed
+// on, and what this broker has to answer goes out.
 //
 //   connected ── hello ──> remembering ── its start is kept ──> greeted ── replaced, garbage, silence, closed ──> closed
 //
@@ -17,51 +18,48 @@ import type { NodeId } from '../../model/ids.ts'
 import { newestStart } from '../../model/starts.ts'
 import type { Connection } from '../../ports/streams.ts'
 import { pongFrame } from '../../wire/peer/frame.ts'
-import {
-  type Hello,
-  type HelloRefusal,
-  PEER_VERSION,
-  refusalFrame,
-  welcomeFrame,
-} from '../../wire/peer/hello.ts'
-import type { PeerFrame } from '../../wire/peer/read-frame.ts'
-import type { PeerMessage } from '../../wire/peer/types.ts'
-import { Frames } from './frames.ts'
-import type { Shared } from './types.ts'
+import { type Hello, type HelloRefusal, refusalFrame, welcomeFrame } from '../../wire/peer/hello.ts'
+import { type AnyFrame, Frames } from './frames.ts'
+import type { Outlet, Shared } from './types.ts'
 
-/** Pongs and what else waits to be taken by a peer. */
-const WAITING_BYTES_MAX = 64 * 1024
-
-export interface InboundOwner {
+export interface InboundOwner<M> {
   refusalOf(hello: Hello): HelloRefusal | undefined
-  greeted(inbound: Inbound, hello: Hello): void
-  receive(from: NodeId, messages: readonly PeerMessage[]): void
-  gone(inbound: Inbound): void
+  /** Others of its node are to be closed: what still came on them would mix with what comes on this one. */
+  greeted(inbound: Inbound<M>, hello: Hello): void
+  /** Its connection is closed. */
+  gone(inbound: Inbound<M>): void
 }
 
-export class Inbound {
+export class Inbound<M> {
   /** Once it is greeted. */
   from: NodeId | undefined
+  /** And which start of it. */
+  boot = 0
+  private outlet: Outlet | undefined
   private readonly connection: Connection
-  private readonly shared: Shared
-  private readonly owner: InboundOwner
-  private readonly frames: Frames
+  private readonly shared: Shared<M>
+  private readonly owner: InboundOwner<M>
+  private readonly frames: Frames<M>
   private state: 'connected' | 'remembering' | 'greeted' | 'refused' | 'closed' = 'connected'
   private silentTicks = 0
   private lastPing = 0
   /** Since the last pong. */
   private gotBytes = false
 
-  constructor(connection: Connection, shared: Shared, owner: InboundOwner) {
+  constructor(connection: Connection, shared: Shared<M>, owner: InboundOwner<M>) {
     this.connection = connection
     this.shared = shared
     this.owner = owner
-    this.frames = new Frames(shared.identity.nodeId)
+    const { identity, protocol } = shared.options
+    this.frames = new Frames(identity.nodeId, protocol, 'in')
     shared.opened(connection)
     connection.handle({
       onData: (chunk) => this.onData(chunk),
+      onDrain: () => {
+        if (this.state === 'greeted') this.outlet?.drained()
+      },
       onClose: () => {
-        this.state = 'closed'
+        this.leave('closed')
         shared.closed(connection)
         owner.gone(this)
       },
@@ -74,7 +72,7 @@ export class Inbound {
 
   private onData(chunk: Uint8Array): void {
     if (!this.reading) return
-    this.shared.counters.receivedBytes.add(chunk.length)
+    this.shared.options.counters.receivedBytes.add(chunk.length)
     this.gotBytes = true
     const { frames, fault } = this.frames.cut(chunk)
     for (const frame of frames) {
@@ -85,7 +83,17 @@ export class Inbound {
     else if (this.state === 'greeted') this.silentTicks = 0
   }
 
-  private onFrame(frame: PeerFrame): void {
+  /** It is greeted no more, if it was. */
+  private leave(state: 'refused' | 'closed'): void {
+    const { from, boot } = this
+    const greeted = this.state === 'greeted'
+    this.state = state
+    if (!greeted || from === undefined) return
+    this.outlet?.close()
+    this.shared.options.changed(from, 'in', false, boot)
+  }
+
+  private onFrame(frame: AnyFrame<M>): void {
     const { from } = this
     if (this.state === 'remembering') {
       this.bad(`a ${frame.kind} came before the welcome`)
@@ -96,7 +104,7 @@ export class Inbound {
       else this.bad(`a ${frame.kind} came before a hello`)
       return
     }
-    if (frame.kind === 'messages') this.owner.receive(from, frame.messages)
+    if (frame.kind === 'messages') this.shared.options.receive(from, this.boot, frame.messages)
     else if (frame.kind === 'ping') this.answer(frame.number)
     else this.bad(`a ${frame.kind} came behind a hello`)
   }
@@ -104,8 +112,7 @@ export class Inbound {
   private answer(ping: number): void {
     this.lastPing = ping
     this.gotBytes = false
-    this.connection.write([pongFrame(ping)])
-    if (this.connection.queuedBytes > WAITING_BYTES_MAX) this.bad('it does not take its pongs')
+    if (this.outlet?.beat(pongFrame(ping)) === false) this.bad('it does not take its pongs')
   }
 
   private greet(hello: Hello): void {
@@ -123,26 +130,33 @@ export class Inbound {
     // Meanwhile a later start may have said hello.
     const refusal = this.owner.refusalOf(hello)
     if (refusal !== undefined) return this.refuse(hello, refusal)
+    const { options } = this.shared
+    const { identity, protocol } = options
     this.from = hello.nodeId
+    this.boot = newestStart(hello.starts).bootCount
     this.state = 'greeted'
     this.silentTicks = 0
     this.frames.greeted(hello.nodeId)
-    this.connection.write([welcomeFrame({ version: PEER_VERSION, ...this.shared.identity })])
+    const welcome = { version: protocol.version, ...identity }
+    this.connection.write([welcomeFrame(welcome, protocol.magic)])
     this.owner.greeted(this, hello)
+    this.outlet = options.outletOf(hello.nodeId, 'in')
+    this.outlet.open(this.connection)
+    options.changed(hello.nodeId, 'in', true, this.boot)
   }
 
   private refuse(hello: Hello, refusal: HelloRefusal): void {
-    const { counters, ports } = this.shared
+    const { counters, ports } = this.shared.options
     counters.refusals.add(1)
     ports.log.warn('a broker is refused', { node: hello.nodeId, why: refusal.text })
-    this.state = 'refused'
+    this.leave('refused')
     this.connection.write([refusalFrame(refusal)])
     this.connection.end()
   }
 
   private unkept(hello: Hello, error: unknown): void {
     if (this.state !== 'remembering') return
-    this.shared.ports.log.warn('a broker is not let in: that it was here cannot be kept', {
+    this.shared.options.ports.log.warn('a broker is not let in: that it was here cannot be kept', {
       node: hello.nodeId,
       why: error instanceof Error ? error.message : String(error),
     })
@@ -150,7 +164,7 @@ export class Inbound {
   }
 
   private bad(fault: string): void {
-    const { counters, ports } = this.shared
+    const { counters, ports } = this.shared.options
     counters.badFrames.add(1)
     ports.log.warn('a connection is closed: it brought bytes that no broker writes', {
       node: this.from,
@@ -163,7 +177,7 @@ export class Inbound {
   /** Called every `pingMs`: ends what says nothing, not even who it is or that it has read its refusal. */
   tick(): void {
     if (this.state === 'closed') return
-    const { pingMs, pongTimeoutMs, dialTimeoutMs } = this.shared.settings
+    const { pingMs, pongTimeoutMs, dialTimeoutMs } = this.shared.options.settings
     // One tick more than it takes, since the first comes at any time after the last byte.
     const timeoutMs = this.state === 'greeted' ? pingMs + pongTimeoutMs : dialTimeoutMs
     if (this.silentTicks++ * pingMs >= timeoutMs) this.silent()
@@ -171,7 +185,7 @@ export class Inbound {
   }
 
   private silent(): void {
-    this.shared.ports.log.info('a connection from a broker is closed: it is silent', {
+    this.shared.options.ports.log.info('a connection from a broker is closed: it is silent', {
       node: this.from,
       address: this.connection.remote,
     })
@@ -180,12 +194,16 @@ export class Inbound {
 
   close(): void {
     if (this.state === 'closed') return
-    this.state = 'closed'
+    this.leave('closed')
     this.connection.destroy()
   }
 
   stop(): void {
-    if (this.reading) this.connection.end()
+    if (this.reading) {
+      this.outlet?.flush()
+      this.connection.end()
+    }
+    this.outlet?.close()
     this.state = 'closed'
   }
 }
