@@ -1,6 +1,6 @@
-// On which brokers the ranges of a new topic begin: those that live, are not drained and hold least, on different racks and
-// hosts as far as there are any. Of each range's brokers the one leads that leads least.
+// On which brokers the ranges of a new topic begin (core/placement says how they are chosen), and which there are to choose from.
 
+import { placeSegment } from '../../core/placement/segment-placement.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { NodeRole } from '../../model/metadata.ts'
 import type { BrokerOptions } from '../options.ts'
@@ -29,58 +29,28 @@ export function usablePlaces(
   ].filter((place) => (nodes.get(place.node)?.role ?? 'member') === 'member')
 }
 
-interface Candidate extends Place {
-  held: number
-  led: number
-}
-
-/**
- * The replicas of `ranges` new segments, each with its leader first. `from`: where to begin among equals, so that brokers which
- * create topics at the same time do not all choose the same.
- */
-export function placeSegments(
+/** The replicas of `ranges` new segments, each with its leader first. What one of them is given counts for the next. */
+export function placeRanges(
   ranges: number,
   replicas: number,
   places: readonly Place[],
   loadOf: (node: NodeId) => NodeLoad,
-  from: number,
+  salt: string,
 ): readonly (readonly NodeId[])[] {
-  const candidates: Candidate[] = places.map((place) => ({ ...place, ...loadOf(place.node) }))
+  const brokers = new Map(
+    places.map(({ node, hostLabel: host, rackLabel: rack }) => [
+      node,
+      { node, host, rack, ...loadOf(node) },
+    ]),
+  )
   return Array.from({ length: ranges }, (_, range) => {
-    const at = (from + range) % Math.max(1, candidates.length)
-    const turned = [...candidates.slice(at), ...candidates.slice(0, at)]
-    const order = turned.sort((a, b) => a.held - b.held || a.led - b.led)
-    const chosen = chooseApart(order, replicas)
-    for (const candidate of chosen) candidate.held++
-    return leaderFirst(chosen)
-  })
-}
-
-/** Racks that differ come before hosts that differ, and these before holding little. */
-function chooseApart(order: readonly Candidate[], count: number): readonly Candidate[] {
-  const chosen: Candidate[] = []
-  const apart = (one: Candidate, label: 'hostLabel' | 'rackLabel'): boolean =>
-    chosen.every((other) => other[label] !== one[label])
-  const fits: readonly ((one: Candidate) => boolean)[] = [
-    (one) => apart(one, 'rackLabel') && apart(one, 'hostLabel'),
-    (one) => apart(one, 'hostLabel'),
-    () => true,
-  ]
-  while (chosen.length < Math.min(count, order.length)) {
-    for (const fit of fits) {
-      const found = order.find((one) => !chosen.includes(one) && fit(one))
-      if (found === undefined) continue
-      chosen.push(found)
-      break
+    const nodes = placeSegment([...brokers.values()], { count: replicas, salt: `${salt}/${range}` })
+    for (const [at, node] of nodes.entries()) {
+      const broker = brokers.get(node)
+      if (broker === undefined) continue
+      const led = broker.led + (at === 0 ? 1 : 0)
+      brokers.set(node, { ...broker, held: broker.held + 1, led })
     }
-  }
-  return chosen
-}
-
-function leaderFirst(chosen: readonly Candidate[]): readonly NodeId[] {
-  let leader = chosen[0]
-  if (leader === undefined) return []
-  for (const one of chosen) if (one.led < leader.led) leader = one
-  leader.led++
-  return [leader.node, ...chosen.filter((one) => one !== leader).map(({ node }) => node)]
+    return nodes
+  })
 }

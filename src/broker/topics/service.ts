@@ -2,10 +2,10 @@
 // what was applied, never from what was asked. So a crash between the two heals at the next start.
 
 import { assert } from '../../base/assert.ts'
-import { getU32 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { PolicyChanges, Refusal } from '../../core/metadata/commands.ts'
 import type { Placement, Topic } from '../../core/metadata/types.ts'
+import type { TopicId } from '../../model/ids.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
 import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../model/shards.ts'
@@ -14,7 +14,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { TopicRef } from '../metadata/types.ts'
 import { type BrokerOptions, type BrokerParts, REPLICAS_MAX } from '../options.ts'
 import { SegmentLoad } from './load.ts'
-import { type Place, placeSegments, usablePlaces } from './placing.ts'
+import { type Place, placeRanges, usablePlaces } from './placing.ts'
 
 export interface CreateTopicRequest {
   readonly name: string
@@ -60,12 +60,14 @@ export class TopicService {
     // One that exists takes no space, and whoever asks again is told so.
     if (!this.parts.metadata.state.topicsByName.has(request.name)) this.checkSpace()
     const policy = this.policyOf(request.policy)
+    const random = this.parts.ports.random.bytes(TOPIC_ID_RANDOM_BYTES)
+    const topicId = newTopicId(request.name, random)
     const result = await this.parts.metadata.propose({
       kind: 'CreateTopic',
       name: request.name,
-      topicId: newTopicId(request.name, this.parts.ports.random.bytes(TOPIC_ID_RANDOM_BYTES)),
+      topicId,
       policy,
-      placement: this.placements(policy.ranges, policy.replicationFactor),
+      placement: this.placements(topicId, policy.ranges, policy.replicationFactor),
       creationToken: request.creationToken,
       ifNotExists: request.ifNotExists,
       system: false,
@@ -122,12 +124,11 @@ export class TopicService {
     })
   }
 
-  private placements(ranges: number, replicas: number): readonly Placement[] {
-    const from = getU32(this.parts.ports.random.bytes(4), 0)
+  private placements(topicId: TopicId, ranges: number, replicas: number): readonly Placement[] {
     // Without replication only the broker that makes a topic serves it.
     const nodes =
       this.replicasMax > 1
-        ? placeSegments(ranges, replicas, this.places(), (node) => this.load.of(node), from)
+        ? placeRanges(ranges, replicas, this.places(), (node) => this.load.of(node), topicId)
         : Array.from({ length: ranges }, () => [this.options.nodeId])
     return nodes.map((chosen) => ({ replicas: chosen, token: '', stateDigest: '' }))
   }
@@ -156,7 +157,7 @@ export class TopicService {
   async addPartitions(ref: TopicRef, partitions: number): Promise<Topic> {
     const { topicId, policy } = await this.findFresh(ref)
     this.checkSpace()
-    const [placement] = this.placements(1, policy.replicationFactor)
+    const [placement] = this.placements(topicId, 1, policy.replicationFactor)
     assert(placement !== undefined, 'there is a placement for each range')
     const result = await this.parts.metadata.propose({
       kind: 'AddPartitions',
