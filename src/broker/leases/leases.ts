@@ -21,6 +21,8 @@ const UNFIT_LOOKED_AT_MAX = 4096
 /** Where the numbers of a start's requests may begin. */
 const NUMBERS = 2 ** 40
 
+const EVERYTHING = (): boolean => true
+
 interface Asked {
   readonly shards: ShardAt[]
   readonly unfit: UnfitSegment[]
@@ -33,8 +35,11 @@ export class Leases {
   private seq: number
   private timer: Timer | undefined
   /** Somebody waits for these. */
-  private readonly urgent = new Map<string, SegmentKey>()
-  private roundIsDue = false
+  private readonly urgent = new Set<string>()
+  /** Shards in which this broker may lead its first segment now. */
+  private readonly fresh = new Set<number>()
+  private readonly unlisten: () => void
+  private turnIsDue = false
   private draining = false
 
   constructor(options: ControlOptions, send: (to: NodeId, message: SegmentMessage) => void) {
@@ -42,7 +47,11 @@ export class Leases {
     this.send = send
     this.book = new LeaseBook(options.timing.leaseTtlMs)
     this.seq = Math.floor(options.ports.random.float() * NUMBERS)
+    this.unlisten = options.metadata.onChange((_, shard) => this.changed(shard))
     this.arm()
+    options.ports.clock.nextTurn(() => {
+      if (this.timer !== undefined) this.round()
+    })
   }
 
   private arm(): void {
@@ -56,6 +65,7 @@ export class Leases {
   stop(): void {
     this.timer?.cancel()
     this.timer = undefined
+    this.unlisten()
   }
 
   /** Whether the leader here of an open segment may accept anything now. */
@@ -67,11 +77,25 @@ export class Leases {
 
   /** A producer waits for a segment that cannot go on: its coordinator is told now, and of it first. */
   waits(key: SegmentKey): void {
-    this.urgent.set(keyText(key), key)
-    if (this.roundIsDue || this.timer === undefined) return
-    this.roundIsDue = true
+    this.urgent.add(keyText(key))
+    this.soon()
+  }
+
+  /** Whoever has just become a leader need not wait for the next round. */
+  private changed(shard: number): void {
+    if (this.book.has(shard, this.options.ports.clock.monotonic())) return
+    this.fresh.add(shard)
+    this.soon()
+  }
+
+  private soon(): void {
+    if (this.turnIsDue || this.timer === undefined) return
+    this.turnIsDue = true
     this.options.ports.clock.nextTurn(() => {
-      if (this.roundIsDue && this.timer !== undefined) this.round()
+      this.turnIsDue = false
+      if (this.timer === undefined) return
+      if (this.urgent.size > 0) this.round()
+      else this.ask((shard) => this.fresh.has(shard))
     })
   }
 
@@ -86,12 +110,18 @@ export class Leases {
   }
 
   private round(): void {
-    this.roundIsDue = false
+    this.ask(EVERYTHING)
+  }
+
+  private ask(about: (shard: number) => boolean): void {
     const { options } = this
     const { replicas, ports, boot } = options
     const asked = new Map<NodeId, Asked>()
-    for (const at of replicas.ledShards()) this.askedOf(asked, at.shard)?.shards.push(at)
-    this.addUnfit(asked)
+    for (const at of replicas.ledShards()) {
+      if (about(at.shard)) this.askedOf(asked, at.shard)?.shards.push(at)
+    }
+    this.fresh.clear()
+    if (about === EVERYTHING) this.addUnfit(asked)
     if (asked.size === 0) return
     const seq = ++this.seq
     this.book.requested(seq, ports.clock.monotonic())
@@ -112,24 +142,27 @@ export class Leases {
 
   private addUnfit(asked: Map<NodeId, Asked>): void {
     const { replicas } = this.options
-    const add = (unfit: UnfitSegment): void => {
-      const shard = shardOfTopic(unfit.key.topicId, this.options.shards.count)
-      const one = this.askedOf(asked, shard)
-      if (one !== undefined && one.unfit.length < UNFIT_MAX) one.unfit.push(unfit)
-    }
+    const { urgent } = this
     let looked = 0
     const later: UnfitSegment[] = []
-    for (const unfit of replicas.unfit()) {
+    for (const { key, why } of replicas.unfit()) {
       if (looked++ >= UNFIT_LOOKED_AT_MAX) break
-      if (this.urgent.size > 0 && !this.urgent.has(keyText(unfit.key))) later.push(unfit)
-      else add(unfit)
+      const waited = urgent.size > 0 && urgent.has(keyText(key))
+      if (waited) this.add(asked, { key, why, waited })
+      else later.push({ key, why, waited })
     }
-    for (const unfit of later) add(unfit)
-    this.urgent.clear()
+    for (const one of later) this.add(asked, one)
+    urgent.clear()
     if (!this.draining) return
     for (const key of replicas.led()) {
       if (looked++ >= UNFIT_LOOKED_AT_MAX) break
-      add({ key, why: 'drained' })
+      this.add(asked, { key, why: 'drained', waited: true })
     }
+  }
+
+  private add(asked: Map<NodeId, Asked>, unfit: UnfitSegment): void {
+    const shard = shardOfTopic(unfit.key.topicId, this.options.shards.count)
+    const one = this.askedOf(asked, shard)
+    if (one !== undefined && one.unfit.length < UNFIT_MAX) one.unfit.push(unfit)
   }
 }

@@ -30,7 +30,7 @@ export interface Replicas {
   /** Rejects like `fence`. */
   inspect(key: SegmentKey): Promise<InspectAnswer>
   /** Open segments of which this broker has a replica that cannot go on: from before its start, damaged. The caller takes as many as it can use. */
-  unfit(): Iterable<UnfitSegment>
+  unfit(): Iterable<Omit<UnfitSegment, 'waited'>>
   /** Open segments that this broker leads. */
   led(): Iterable<SegmentKey>
   /** Shards in which this broker leads open segments, with what it has applied of each. */

@@ -68,6 +68,11 @@ export class LeaseBook {
     }
   }
 
+  /** Whether anything was confirmed of the shard that still counts. */
+  has(shard: number, nowMs: number): boolean {
+    return nowMs < (this.leases.get(shard)?.newest.untilMs ?? nowMs)
+  }
+
   /** Whether the leader of the segment may accept anything now. `appliedIndex`: of the shard, here. */
   leased(shard: number, key: SegmentKey, appliedIndex: number, nowMs: number): boolean {
     const lease = this.leases.get(shard)

@@ -1,6 +1,6 @@
 // Messages about segments, behind their kind (message.ts).
 //
-//   9  lease-request    number seq │ number boot │ number oldest sync ms │ shards │ u32 count, { key │ choice why }
+//   9  lease-request    number seq │ number boot │ number oldest sync ms │ shards │ u32 count, { key │ choice why │ bool waited }
 //   10 lease-answer     number seq │ shards │ u32 count, keys
 //   11 ask-end          key │ number attempt │ choice why
 //   12 give-end         key │ number boot │ number attempt │ number end │ number high watermark │ failed │ choice why
@@ -129,7 +129,7 @@ export function readSegmentMessage(r: ByteReader, kind: SegmentMessage['kind']):
       boot: readNumber(r),
       oldestSyncMs: readNumber(r),
       shards: readList(r, SHARD_BYTES_MIN, readShard),
-      unfit: readList(r, KEY_BYTES_MIN + 1, readUnfit),
+      unfit: readList(r, KEY_BYTES_MIN + 2, readUnfit),
     }
   }
   if (kind === 'lease-answer') {
@@ -204,12 +204,13 @@ function readShard(r: ByteReader): ShardAt {
   return { shard: r.u32(), index: readNumber(r) }
 }
 
-function writeUnfit(w: ByteWriter, { key, why }: UnfitSegment): void {
+function writeUnfit(w: ByteWriter, { key, why, waited }: UnfitSegment): void {
   writeKey(w, key)
   writeChoice(w, END_REASONS, why)
+  w.bool(waited)
 }
 function readUnfit(r: ByteReader): UnfitSegment {
-  return { key: readKey(r), why: readChoice(r, END_REASONS) }
+  return { key: readKey(r), why: readChoice(r, END_REASONS), waited: r.bool() }
 }
 
 function writeFailed(w: ByteWriter, failed: readonly FailedReplica[]): void {

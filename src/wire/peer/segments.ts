@@ -23,6 +23,8 @@ export interface ShardAt {
 export interface UnfitSegment {
   readonly key: SegmentKey
   readonly why: EndReason
+  /** Somebody waits for its successor. */
+  readonly waited: boolean
 }
 
 /** A broker asks a coordinator for its leases, of all shards of that coordinator at once. */

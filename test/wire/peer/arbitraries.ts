@@ -195,7 +195,7 @@ const SEGMENT: {
     boot: whole,
     oldestSyncMs: whole,
     shards: shardsAt,
-    unfit: fc.array(fc.record({ key, why }), few),
+    unfit: fc.array(fc.record({ key, why, waited: bool }), few),
   }),
   'lease-answer': fc.record({
     kind: fc.constant('lease-answer'),

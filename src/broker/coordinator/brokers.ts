@@ -1,0 +1,104 @@
+// The brokers of the cluster as a coordinator needs them: who is there, in which start, and who is to be given nothing. Looked at
+// now and then; whoever depends on it is told when something has changed.
+//
+// A broker that nobody has spoken of is taken for alive at first: after a start of the whole cluster the first coordinator has
+// not met the others yet, and would take all that they lead away from them.
+
+import type { NodeRecord } from '../../core/metadata/types.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { SeenBroker } from './types.ts'
+
+/** After this broker's start. */
+const UNKNOWN_ALIVE_MS = 10_000
+
+export interface BrokersOptions {
+  seen(): readonly SeenBroker[]
+  /** From shard 0. */
+  nodes(): ReadonlyMap<NodeId, NodeRecord>
+  readonly nowMs: number
+}
+
+interface Known extends SeenBroker {
+  readonly role: NodeRecord['role'] | undefined
+}
+
+export class Brokers {
+  private readonly options: BrokersOptions
+  private readonly startedMs: number
+  private known = new Map<NodeId, Known>()
+  private patient = true
+  /** Brokers that have said that they are about to stop, in which start. */
+  private readonly stopping = new Map<NodeId, number>()
+
+  constructor(options: BrokersOptions) {
+    this.options = options
+    this.startedMs = options.nowMs
+    this.look(options.nowMs)
+  }
+
+  /** Whether anything is other than at the last look. */
+  look(nowMs: number): boolean {
+    const nodes = this.options.nodes()
+    const known = new Map<NodeId, Known>()
+    let differs = false
+    for (const broker of this.options.seen()) {
+      const { node } = broker
+      const one = { ...broker, role: nodes.get(node)?.role }
+      known.set(node, one)
+      const before = this.known.get(node)
+      if (before === undefined || !isSame(before, one)) differs = true
+    }
+    if (known.size !== this.known.size) differs = true
+    if (this.patient && nowMs - this.startedMs >= UNKNOWN_ALIVE_MS) {
+      this.patient = false
+      differs = true
+    }
+    this.known = known
+    return differs
+  }
+
+  alive(node: NodeId): boolean {
+    return this.known.get(node)?.alive ?? (this.patient && !this.isRemoved(node))
+  }
+
+  private isRemoved(node: NodeId): boolean {
+    return this.options.nodes().get(node)?.role === 'removed'
+  }
+
+  /** It is being drained, was removed, or is about to stop: it is given nothing, and what it has goes to others. */
+  leaving(node: NodeId): boolean {
+    const role = this.options.nodes().get(node)?.role
+    return role === 'draining' || role === 'removed' || this.isStopping(node)
+  }
+
+  /** This start of it is about to stop: its next one may be given something again. */
+  stops(node: NodeId, boot: number): void {
+    this.stopping.set(node, boot)
+  }
+
+  private isStopping(node: NodeId): boolean {
+    const boot = this.stopping.get(node)
+    return boot !== undefined && (this.boot(node) ?? boot) <= boot
+  }
+
+  boot(node: NodeId): number | undefined {
+    return this.known.get(node)?.boot
+  }
+
+  /** Those that may be given a segment. */
+  healthy(): readonly SeenBroker[] {
+    return [...this.known.values()].filter(({ node, alive, role }) => {
+      return alive && role === 'member' && !this.isStopping(node)
+    })
+  }
+}
+
+function isSame(a: Known, b: Known): boolean {
+  return (
+    a.alive === b.alive &&
+    a.boot === b.boot &&
+    a.role === b.role &&
+    a.hostLabel === b.hostLabel &&
+    a.rackLabel === b.rackLabel
+  )
+}

@@ -1,0 +1,106 @@
+// All that this broker says and hears about segments on the cluster port: as a broker that holds replicas, and as a coordinator.
+//
+//                     ┌─ lease-answer ──────────────> Leases       what may this broker accept?
+//   receive ──────────┼─ ask-end, fence, ... ───────> Errands ───> Replicas
+//                     └─ lease-request, give-end, ... > Coordinator
+//   all of them ──────> Post ──> peers, or this broker itself in a later turn
+
+import type { NodeId } from '../../model/ids.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
+import type { PeerMessage } from '../../wire/peer/types.ts'
+import { Leases } from '../leases/leases.ts'
+import type { ReplicaHooks } from '../replica/types.ts'
+import { Coordinator } from './coordinator.ts'
+import { Errands } from './errands.ts'
+import { Post } from './post.ts'
+import type { ControlOptions, RangeTrouble } from './types.ts'
+
+/** While it waits for others to lead what this broker leads. */
+const DRAIN_POLL_MS = 100
+
+export class Control {
+  /** For this broker's replicas. */
+  readonly hooks: Required<ReplicaHooks>
+  private readonly options: ControlOptions
+  private readonly post: Post
+  private readonly leases: Leases
+  private readonly errands: Errands
+  private readonly coordinator: Coordinator
+  private stopped = false
+
+  constructor(options: ControlOptions) {
+    const { ports, nodeId } = options
+    this.options = options
+    this.post = new Post({
+      clock: ports.clock,
+      nodeId,
+      send: (to, messages) => options.send(to, messages),
+      receive: (from, messages) => this.receive(from, messages),
+    })
+    const send: Post['send'] = (to, message) => this.post.send(to, message)
+    this.leases = new Leases(options, send)
+    this.errands = new Errands(options, send)
+    this.coordinator = new Coordinator(options, send)
+    this.hooks = { ...this.errands.hooks, waits: (key) => this.leases.waits(key) }
+  }
+
+  /** Whether the leader here of an open segment may accept anything now. */
+  leased(key: SegmentKey): boolean {
+    return this.leases.leased(key)
+  }
+
+  /** Of the topics that this broker coordinates. */
+  troubles(): readonly RangeTrouble[] {
+    return this.coordinator.troubles()
+  }
+
+  /** Messages of shards are passed over. */
+  receive(from: NodeId, messages: readonly PeerMessage[]): void {
+    for (const message of messages) {
+      if (this.stopped) return
+      if (!('shard' in message)) this.one(from, message)
+    }
+  }
+
+  private one(from: NodeId, message: Exclude<PeerMessage, { readonly shard: number }>): void {
+    switch (message.kind) {
+      case 'lease-answer':
+        return this.leases.answered(message)
+      case 'ask-end':
+      case 'end-refused':
+      case 'fence':
+      case 'stage-order':
+      case 'inspect':
+        return this.errands.receive(from, message)
+      case 'lease-request':
+      case 'give-end':
+      case 'fence-answer':
+      case 'stage-report':
+      case 'inspect-answer':
+        return this.coordinator.receive(from, message)
+    }
+  }
+
+  /** Has others lead what this broker leads, if they can; resolves when nothing is left, or the time is over. */
+  async drain(withinMs: number): Promise<void> {
+    const { ports, replicas, nodeId } = this.options
+    const { clock } = ports
+    const deadline = clock.monotonic() + withinMs
+    const others = (): boolean =>
+      this.options.brokers().some(({ node, alive }) => node !== nodeId && alive)
+    this.leases.drain()
+    while (!this.stopped && others() && replicas.ledShards().length > 0) {
+      if (clock.monotonic() >= deadline) return
+      await new Promise<void>((resolve) => {
+        clock.after(DRAIN_POLL_MS, resolve)
+      })
+    }
+  }
+
+  stop(): void {
+    this.stopped = true
+    this.leases.stop()
+    this.coordinator.stop()
+    this.post.stop()
+  }
+}

@@ -1,0 +1,295 @@
+// This broker as the coordinator of the topics whose shards it leads: it confirms leases, and sees to the ranges that need it.
+//
+//   the shard is led, an own entry applied ──> LedShard: who leads what, whose lease was confirmed when
+//   the log, leases, brokers, words of replicas ──> survey ──> RangeCares ──> Effects ──> messages, proposals
+//   the shard is lost, or led in another term ──> all that was known is dropped: the next coordinator asks again
+//
+// By the clock it looks only at who leads something in a shard, and at ranges under care: never at all topics.
+
+import type { Topic } from '../../core/metadata/types.ts'
+import type { NodeId, TopicId } from '../../model/ids.ts'
+import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import { shardOfTopic } from '../../model/shards.ts'
+import type { Timer } from '../../ports/clock.ts'
+import type { LeaseRequest, SegmentMessage, ShardAt } from '../../wire/peer/segments.ts'
+import { SegmentLoad } from '../topics/load.ts'
+import { Brokers } from './brokers.ts'
+import { candidates } from './candidates.ts'
+import { Effects } from './effects.ts'
+import { LedShard } from './led-shard.ts'
+import { RangeCares } from './range-cares.ts'
+import { type SurveyFacts, survey } from './survey.ts'
+import type { ControlOptions, RangeTrouble } from './types.ts'
+
+/** Of ranges under care; all else is looked at half as often. */
+const TICK_MS = 50
+/** Shards whose topics are surveyed in one tick. */
+const SURVEYS_MAX = 16
+/** More fenced segments of one broker are not named: nothing is confirmed of their shards then. */
+const WITHHELD_MAX = 4096
+
+/** Said to a coordinator. */
+export type Report = Extract<
+  SegmentMessage,
+  {
+    readonly kind: 'lease-request' | 'give-end' | 'fence-answer' | 'stage-report' | 'inspect-answer'
+  }
+>
+
+export class Coordinator {
+  private readonly options: ControlOptions
+  private readonly send: (to: NodeId, message: SegmentMessage) => void
+  private readonly brokers: Brokers
+  private readonly cares: RangeCares
+  private readonly led = new Map<number, LedShard>()
+  /** Shards whose topics should be looked at. */
+  private readonly unsurveyed = new Set<LedShard>()
+  private readonly unlisten: () => void
+  private timer: Timer | undefined
+  private ticks = 0
+
+  constructor(options: ControlOptions, send: (to: NodeId, message: SegmentMessage) => void) {
+    const { ports, metadata, timing } = options
+    this.options = options
+    this.send = send
+    this.brokers = new Brokers({
+      seen: () => options.brokers(),
+      nodes: () => metadata.state.nodes,
+      nowMs: this.now,
+    })
+    const effects = new Effects(options, send, (one, outcome) => {
+      if (this.cares.of(one.key) !== one) return
+      this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
+    })
+    const among = candidates(this.brokers, new SegmentLoad(metadata))
+    this.cares = new RangeCares({
+      clock: ports.clock,
+      random: ports.random,
+      timing,
+      topic: (topicId) => metadata.state.topics.get(topicId),
+      candidates: among,
+      perform: (one, effect) => effects.perform(one, effect),
+    })
+    this.unlisten = metadata.onChange((changed, shard) => this.changed(changed, shard))
+    const { metrics } = ports
+    metrics.gauge('eastguard_ranges_under_care', 'Ranges that this coordinator sees to', () => {
+      return this.cares.size
+    })
+    metrics.gauge('eastguard_ranges_waiting', 'Ranges that wait to be seen to', () => {
+      return this.cares.waits
+    })
+    metrics.gauge('eastguard_ranges_in_trouble', 'Ranges that this coordinator cannot help', () => {
+      return this.cares.troubles().length
+    })
+    this.arm()
+  }
+
+  private get now(): number {
+    return this.options.ports.clock.monotonic()
+  }
+
+  /** Ranges that are not well, of the shards that this broker leads. */
+  troubles(): readonly RangeTrouble[] {
+    return this.cares.troubles()
+  }
+
+  stop(): void {
+    this.timer?.cancel()
+    this.timer = undefined
+    this.unlisten()
+    for (const led of this.led.values()) this.cares.drop(led)
+    this.led.clear()
+  }
+
+  // Time.
+
+  private arm(): void {
+    this.timer = this.options.ports.clock.after(TICK_MS, () => {
+      this.arm()
+      this.tick()
+    })
+  }
+
+  private tick(): void {
+    if (this.ticks++ % 2 === 0) this.look()
+    this.cares.tick()
+  }
+
+  private look(): void {
+    const { shards, timing } = this.options
+    for (let shard = 0; shard < shards.count; shard++) this.ledOf(shard)
+    if (this.brokers.look(this.now)) this.brokersChanged()
+    for (const led of this.led.values()) {
+      if (led.lapse(this.now, timing.leaseGraceMs)) this.unsurveyed.add(led)
+    }
+    this.surveySome()
+  }
+
+  private brokersChanged(): void {
+    for (const led of this.led.values()) this.unsurveyed.add(led)
+    this.cares.brokersChanged()
+  }
+
+  // Shards.
+
+  /** Undefined: this broker does not coordinate the topics of the shard, or does not know enough of it yet. */
+  private ledOf(shard: number): LedShard | undefined {
+    const { shards } = this.options
+    const term = shards.leads(shard)
+    let led = this.led.get(shard)
+    if (led?.term === term) return led
+    if (led !== undefined) this.lost(led)
+    if (term === undefined) return undefined
+    led = new LedShard(shard, term, shards.copyOf(shard).state.topics.values(), this.now)
+    this.led.set(shard, led)
+    this.unsurveyed.add(led)
+    return led
+  }
+
+  private lost(led: LedShard): void {
+    this.led.delete(led.shard)
+    this.unsurveyed.delete(led)
+    this.cares.drop(led)
+  }
+
+  private ledOfTopic(topicId: TopicId): LedShard | undefined {
+    return this.ledOf(shardOfTopic(topicId, this.options.shards.count))
+  }
+
+  private changed(changed: readonly TopicId[], shard: number): void {
+    const { topics } = this.options.metadata.state
+    const led = this.ledOf(shard)
+    if (led === undefined) return
+    for (const topicId of changed) {
+      const topic = topics.get(topicId)
+      led.changed(topicId, topic, this.now)
+      this.cares.changed(topicId)
+      if (topic !== undefined) this.survey(led, topic)
+    }
+  }
+
+  // Looking for ranges that are not well.
+
+  private surveySome(): void {
+    let left = SURVEYS_MAX
+    for (const led of this.unsurveyed) {
+      if (left-- === 0) return
+      this.unsurveyed.delete(led)
+      const { topics } = this.options.shards.copyOf(led.shard).state
+      for (const topic of topics.values()) this.survey(led, topic)
+    }
+  }
+
+  private survey(led: LedShard, topic: Topic): void {
+    for (const { range, urgent } of survey(topic, this.factsOf(led))) {
+      this.cares.see(led, { topicId: topic.topicId, range }, urgent)
+    }
+  }
+
+  private factsOf(led: LedShard): SurveyFacts {
+    const { brokers } = this
+    return {
+      alive: (node) => brokers.alive(node),
+      leaving: (node) => brokers.leaving(node),
+      lapsed: (node) => led.lapsed(node),
+      healthy: brokers.healthy().length,
+    }
+  }
+
+  // What replicas say.
+
+  receive(from: NodeId, message: Report): void {
+    if (message.kind === 'lease-request') return this.leaseRequested(from, message)
+    const { key } = message
+    const led = this.ledOfTopic(key.topicId)
+    if (led === undefined || this.openSegment(key) !== key.segment) return
+    switch (message.kind) {
+      case 'give-end': {
+        const { boot, given } = message
+        this.cares.see(led, key, true, {
+          name: `give-end ${from}`,
+          tell: (care, nowMs) => care.gave(from, boot, given, nowMs),
+        })
+        return
+      }
+      case 'fence-answer':
+        return this.cares.tell(key, (care, nowMs) => {
+          care.fenceAnswered(from, message.answer, nowMs)
+        })
+      case 'stage-report':
+        return this.cares.tell(key, (care, nowMs) => {
+          care.staged(from, message.token, message.outcome, nowMs)
+        })
+      case 'inspect-answer':
+    }
+  }
+
+  /** The number of the range's open segment. */
+  private openSegment({ topicId, range }: SegmentKey): number | undefined {
+    const topic = this.options.metadata.state.topics.get(topicId)
+    const found = topic?.active.find((one) => one.range === range)
+    return found?.segments.at(-1)?.segment
+  }
+
+  // Leases.
+
+  private leaseRequested(from: NodeId, request: LeaseRequest): void {
+    const { timing, shards, ports } = this.options
+    const { boot, seq } = request
+    // A disk that is stuck is a dead leader, however lively it asks.
+    const stuck = request.oldestSyncMs > timing.replicaAckTimeoutMs
+    if (stuck) {
+      ports.log.warn('a broker gets no leases: its disk is stuck', {
+        node: from,
+        oldestSyncMs: request.oldestSyncMs,
+      })
+    }
+    const withheld = this.withheldFrom(from)
+    const confirmed: ShardAt[] = []
+    if (!stuck && withheld.length <= WITHHELD_MAX) {
+      for (const { shard } of request.shards) {
+        if (shard >= shards.count) continue
+        const led = this.ledOf(shard)
+        if (led === undefined || !shards.holdsLease(shard)) continue
+        led.confirmed(from, this.now)
+        confirmed.push({ shard, index: shards.copyOf(shard).appliedIndex })
+        this.tellConfirmed(led, from, boot)
+      }
+    }
+    this.send(from, { kind: 'lease-answer', seq, shards: confirmed, withheld })
+    this.unfit(from, request)
+  }
+
+  private withheldFrom(leader: NodeId): readonly SegmentKey[] {
+    const withheld: SegmentKey[] = []
+    for (const { care, key, open } of this.cares.all()) {
+      if (care.withholds && open.replicas[0] === leader) {
+        withheld.push({ ...key, segment: open.segment })
+      }
+    }
+    return withheld
+  }
+
+  private tellConfirmed(led: LedShard, leader: NodeId, boot: number): void {
+    for (const one of this.cares.all()) {
+      if (one.led !== led || one.open.replicas[0] !== leader) continue
+      one.care.confirmed(leader, this.now, boot)
+    }
+  }
+
+  private unfit(from: NodeId, { boot, unfit }: LeaseRequest): void {
+    if (unfit.some(({ why }) => why === 'drained')) this.brokers.stops(from, boot)
+    for (const { key, why, waited } of unfit) {
+      const led = this.ledOfTopic(key.topicId)
+      if (led === undefined || this.openSegment(key) !== key.segment) continue
+      // Who is about to stop can give an end still: it is asked for one, as one that is drained.
+      if (why === 'drained') this.cares.see(led, key, true)
+      else {
+        this.cares.see(led, key, waited, {
+          name: `unfit ${from} ${keyText(key)}`,
+          tell: (care, nowMs) => care.unfit(from, boot, why, nowMs),
+        })
+      }
+    }
+  }
+}

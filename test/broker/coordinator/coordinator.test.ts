@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { SEGMENT_TIMING } from '../../../src/core/segment/types.ts'
+import type { TopicId } from '../../../src/model/ids.ts'
+import type { SegmentKey } from '../../../src/model/segment-key.ts'
+import { node } from '../../core/metadata/support.ts'
+import { World } from './world.ts'
+
+const { leaseGraceMs, leaseTtlMs, fenceWaitMs } = SEGMENT_TIMING
+
+function keyOf(world: World, topicId: TopicId): SegmentKey {
+  return { topicId, range: 0, segment: world.open({ topicId })?.segment ?? -1 }
+}
+
+function leased(world: World, number: number, topicId: TopicId): boolean {
+  return world.machine(number).control?.leased(keyOf(world, topicId)) ?? false
+}
+
+describe('a segment leader', () => {
+  it('is confirmed as soon as it leads, and for as long as its coordinator hears it', async () => {
+    const world = new World(2)
+    await world.run(20)
+    const topicId = world.create('a', [2])
+    assert.equal(leased(world, 2, topicId), false)
+    await world.run(10)
+    assert.equal(leased(world, 2, topicId), true)
+    assert.equal(leased(world, 1, topicId), false)
+    await world.run(5000)
+    assert.equal(leased(world, 2, topicId), true)
+    assert.deepEqual(world.rolls, [])
+    world.cut.add(node(2))
+    await world.run(leaseTtlMs)
+    assert.equal(leased(world, 2, topicId), false)
+  })
+
+  it('that ends its segment has a successor in a moment', async () => {
+    const world = new World(1)
+    const topicId = world.create('a', [1])
+    const machine = world.machine(1)
+    machine.entries.set(`${topicId}/0/1`, 7)
+    await world.run(500)
+    machine.giveEnd(keyOf(world, topicId), 0, 'full')
+    await world.run(10)
+    assert.equal(world.rolls.length, 1)
+    assert.deepEqual(world.open({ topicId })?.firstOffsets, [7, 7])
+  })
+
+  it('whose disk is stuck is not confirmed', async () => {
+    const world = new World(2)
+    const topicId = world.create('a', [2, 1])
+    await world.run(500)
+    world.machine(2).oldestSyncMs = SEGMENT_TIMING.replicaAckTimeoutMs + 1
+    await world.run(leaseTtlMs)
+    assert.equal(leased(world, 2, topicId), false)
+    await world.run(1000)
+    assert.deepEqual(world.replicasOf(topicId)[0], 1)
+  })
+})
+
+describe('a leader that is silent', () => {
+  it('is fenced, and another one leads when its lease has surely run out', async () => {
+    const world = new World(3)
+    const topicId = world.create('a', [2, 1, 3], 2)
+    await world.run(1000)
+    world.cut.add(node(2))
+    await world.run(leaseTtlMs)
+    assert.equal(leased(world, 2, topicId), false)
+    assert.deepEqual(world.rolls, [])
+    world.dead.add(node(2))
+    await world.run(leaseGraceMs - leaseTtlMs + fenceWaitMs + 500)
+    assert.equal(world.rolls.length, 1)
+    const replicas = world.replicasOf(topicId)
+    assert.ok(!replicas.includes(2), String(replicas))
+    assert.equal(replicas.length, 2)
+    await world.run(200)
+    assert.equal(leased(world, replicas[0] as number, topicId), true)
+  })
+
+  it('keeps its segments when the coordinator changes and it is heard again', async () => {
+    const world = new World(3)
+    const topicId = world.create('a', [2, 3], 1)
+    await world.run(1000)
+    for (const shard of world.leaders.keys()) world.leaders[shard] = { node: node(3), term: 2 }
+    await world.run(5000)
+    assert.deepEqual(world.rolls, [])
+    assert.equal(leased(world, 2, topicId), true)
+  })
+
+  it('counts for a new coordinator as confirmed at its election', async () => {
+    const world = new World(3)
+    world.create('a', [2, 3], 1)
+    await world.run(1000)
+    world.cut.add(node(2))
+    await world.run(1500)
+    const elected = world.clock.monotonic()
+    for (const shard of world.leaders.keys()) world.leaders[shard] = { node: node(3), term: 2 }
+    await world.run(5000)
+    const [roll] = world.rolls
+    assert.ok(roll !== undefined && roll.atMs >= elected + leaseGraceMs, JSON.stringify(roll))
+    assert.equal(roll.by, node(3))
+  })
+})
+
+describe('a broker that has started again', () => {
+  it('has its segments succeeded, not all at once, those that are waited for first', async () => {
+    const world = new World(2)
+    const topics = Array.from({ length: 300 }, (_, i) => world.create(`t${i}`, [2, 1]))
+    await world.run(1000)
+    const machine = world.machine(2)
+    world.stop(machine)
+    world.start(machine)
+    const waited = topics.at(-1) as TopicId
+    machine.control?.hooks.waits(keyOf(world, waited))
+    await world.run(60)
+    assert.ok(world.rolls.length > 0 && world.rolls.length <= 64, `${world.rolls.length} rolls`)
+    assert.ok(world.rolls.some(({ key }) => key.topicId === waited))
+    await world.run(10_000)
+    assert.equal(world.rolls.length, 300)
+  })
+})
+
+describe('a coordinator that is deposed', () => {
+  it('ends nothing any more', async () => {
+    const world = new World(3)
+    const topicId = world.create('a', [2])
+    await world.run(500)
+    world.machine(2).giveEnd(keyOf(world, topicId), 0, 'full')
+    // It has been staged, and is being proposed.
+    await world.run(9)
+    for (const shard of world.leaders.keys()) world.leaders[shard] = { node: node(3), term: 2 }
+    await world.run(20)
+    assert.deepEqual(world.rolls, [])
+    world.machine(2).giveEnd(keyOf(world, topicId), 0, 'full')
+    await world.run(30)
+    assert.deepEqual(
+      world.rolls.map(({ by }) => by),
+      [node(3)],
+    )
+  })
+})
+
+describe('brokers that come and go', () => {
+  it('fill the empty seats, and leave the others where they are', async () => {
+    const world = new World(3)
+    const topicId = world.create('a', [1, 2, 3], 2)
+    await world.run(500)
+    world.cut.add(node(3))
+    world.dead.add(node(3))
+    await world.run(2000)
+    assert.deepEqual(world.replicasOf(topicId), [1, 2])
+    world.cut.delete(node(3))
+    world.dead.delete(node(3))
+    await world.run(5000)
+    assert.deepEqual(world.replicasOf(topicId), [1, 2, 3])
+  })
+
+  it('hand over what they lead before they stop', async () => {
+    const world = new World(3)
+    const one = world.create('a', [2, 3])
+    const other = world.create('b', [2])
+    await world.run(500)
+    let done = false
+    void world
+      .machine(2)
+      .control?.drain(3000)
+      .then(() => {
+        done = true
+      })
+    await world.run(1000)
+    assert.equal(done, true)
+    assert.deepEqual(world.machine(2).led(), [])
+    assert.ok(!world.replicasOf(one).includes(2) && !world.replicasOf(other).includes(2))
+    // The end was given, nobody was fenced.
+    assert.ok(!world.machine(1).sent.some(({ message }) => message.kind === 'fence'))
+  })
+
+  it('do not wait for others when there are none', async () => {
+    const world = new World(1)
+    world.create('a', [1])
+    await world.run(500)
+    let done = false
+    void world
+      .machine(1)
+      .control?.drain(3000)
+      .then(() => {
+        done = true
+      })
+    await world.run(1)
+    assert.equal(done, true)
+  })
+})
