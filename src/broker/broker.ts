@@ -11,14 +11,21 @@ import type { NodeId, TopicId } from '../model/ids.ts'
 import type { NodeRole } from '../model/metadata.ts'
 import { redirectError, redirectIn } from '../model/redirect.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
+import type { ShardAt } from '../wire/peer/segments.ts'
+import { makeContext } from './context.ts'
 import { describeCluster, reachable } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
 import type { TopicRef } from './metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
-import { HeldBudget, Holding } from './range/held.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
+import { Aftermath } from './replica/aftermath.ts'
+import { controlAlone } from './replica/alone.ts'
+import { LocalReplicas } from './replica/replicas.ts'
+import { NO_SENDINGS } from './replica/sending.ts'
+import { Stager, storeHere } from './replica/stager.ts'
+import type { Control, Replicas } from './replica/types.ts'
 import type { ProduceSink } from './sinks.ts'
 import { TopicRuntime } from './topics/runtime.ts'
 import { TopicRuntimes } from './topics/runtimes.ts'
@@ -30,7 +37,11 @@ export class Broker {
   readonly parts: BrokerParts
   readonly topics: TopicService
   readonly runtimes: TopicRuntimes = new TopicRuntimes()
+  readonly replicas: Replicas
+  private readonly control: Control
   private readonly context: RangeContext
+  private readonly stager: Stager
+  private readonly aftermath: Aftermath
   private readonly upkeep: Upkeep
   private readonly unlisten: () => void
   /** Deletions whose disk space is not free yet. */
@@ -43,29 +54,23 @@ export class Broker {
     this.parts = parts
     this.topics = new TopicService(options, parts)
     const { metrics } = parts.ports
-    this.context = {
-      store: parts.store,
-      metadata: parts.metadata,
-      clock: parts.ports.clock,
-      random: parts.ports.random,
-      log: parts.ports.log,
-      nodeId: options.nodeId,
-      producerIdExpiryMs: options.producerIdExpiryMs,
-      held: new HeldBudget(options.heldBytesMax),
-      holding: new Holding(),
-      totals: { batches: 0, bytes: 0 },
-      counters: {
-        rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
-        rollFailures: metrics.counter(
-          'eastguard_segment_roll_failures_total',
-          'Rolls that failed and were tried again',
-        ),
-        heldTimeouts: metrics.counter(
-          'eastguard_produce_wait_timeouts_total',
-          'Produces whose deadline passed while their range was not writable',
-        ),
-      },
+    const { nodeId, boot } = options
+    const alone = { ...parts.ports, nodeId, metadata: parts.metadata }
+    const replicas = (): Replicas => this.replicas
+    this.control = parts.control?.(replicas) ?? controlAlone(alone, replicas)
+    this.context = makeContext(options, parts, {
+      control: this.control,
+      sendings: NO_SENDINGS,
+      rolled: (key, open) => this.aftermath.rolled(key, open),
+    })
+    const { context, runtimes } = this
+    this.stager = new Stager(context, storeHere(context))
+    this.aftermath = new Aftermath(context, this.stager)
+    const { stager } = this
+    const shardAt = (shard: number): ShardAt => {
+      return { shard, index: parts.metadata.appliedOf(shard) }
     }
+    this.replicas = new LocalReplicas({ context, runtimes, stager, boot, shardAt })
     for (const topic of parts.metadata.state.topics.values()) {
       this.runtimes.add(new TopicRuntime(this.context, topic, true))
     }
@@ -174,8 +179,8 @@ export class Broker {
     if (runtime === undefined) {
       return new EastGuardError('UNKNOWN_TOPIC', `there is no topic with the id ${topicId}`)
     }
-    if (runtime.leaderOf(partition) === undefined) return this.notHere(runtime, partition)
-    return new Cursor(this.parts.store, runtime, partition, offset)
+    if (runtime.openSegment(partition) === undefined) return this.notHere(runtime, partition)
+    return new Cursor(this.context, runtime, partition, offset)
   }
 
   /** `at`: 'earliest', 'latest' or a timestamp in milliseconds. Rejects with an EastGuardError. */
@@ -223,6 +228,7 @@ export class Broker {
 
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
+    for (const follower of Array.from(this.context.parked)) follower.resume()
     for (const leader of this.context.holding.all()) leader.resumeHeld()
   }
 
@@ -232,7 +238,10 @@ export class Broker {
     this.stopped = true
     this.unlisten()
     await this.upkeep.stop()
+    this.control.stop()
+    this.context.ticking.stop()
     for (const runtime of this.runtimes.all()) runtime.stop()
+    await this.context.seals.settled()
     await Promise.allSettled(this.dropping.values())
   }
 }

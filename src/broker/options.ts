@@ -13,6 +13,7 @@ import type { Random } from '../ports/random.ts'
 import type { Address } from '../ports/streams.ts'
 import type { LogStore } from '../storage/types.ts'
 import type { MetadataLog } from './metadata/types.ts'
+import type { Control, Replicas } from './replica/types.ts'
 
 interface BrokerPorts {
   readonly clock: Clock
@@ -79,11 +80,15 @@ export interface BrokerOptions extends ReplicationOptions {
   readonly defaultReplicationFactor: number
   readonly retentionCheckMs: number
   readonly producerIdExpiryMs: number
+  /** How often this node has started, this start included. */
+  readonly boot: number
   /** Bytes of produces that may wait for a range to load or roll, or for room, over the whole broker. */
   readonly heldBytesMax: number
 }
 
 export interface BrokerParts {
+  /** What decides over the replicas here; absent: this broker has no others, and decides alone. */
+  readonly control?: (replicas: () => Replicas) => Control
   readonly ports: BrokerPorts
   readonly metadata: MetadataLog
   readonly store: LogStore

@@ -166,6 +166,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       retentionCheckMs: settings.retentionCheckMs,
       producerIdExpiryMs: settings.producerIdExpiryMs,
       heldBytesMax: settings.unflushedBytesMax,
+      boot: dataDir.bootCount,
       others: () => neighbourhood.known(),
       segmentTiming: settings.segmentTiming,
       leaseSyncMs: settings.leaseSyncMs,

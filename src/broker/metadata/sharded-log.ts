@@ -64,12 +64,12 @@ export class ShardedLog implements MetadataLog {
     const bytes = encodeCommand(command)
     // What is applied everywhere is what can be read: a command that has no exact form must not reach a log.
     const exact = decodeCommand(bytes)
-    const result = await this.shards.propose(this.shardOf(exact), bytes, term)
+    const result = await this.shards.propose(this.shardOfCommand(exact), bytes, term)
     // A command's result is of its own kind: apply answers each with its own.
     return result as ResultOf<C['kind']>
   }
 
-  private shardOf(command: Command): number {
+  private shardOfCommand(command: Command): number {
     const { count } = this.shards
     if (command.kind === 'CreateTopic') return shardOfName(command.name, count)
     if ('topicId' in command) return shardOfTopic(command.topicId, count)
@@ -81,6 +81,14 @@ export class ShardedLog implements MetadataLog {
     return this.shards.fresh(
       name !== undefined ? shardOfName(name, count) : shardOfTopic(topicId, count),
     )
+  }
+
+  shardOf(topicId: TopicId): number {
+    return shardOfTopic(topicId, this.shards.count)
+  }
+
+  appliedOf(shard: number): number {
+    return this.shards.copyOf(shard).appliedIndex
   }
 
   /** Resolves when this broker knows all that had been answered before, of every shard. */

@@ -28,6 +28,9 @@ export interface MetadataLog {
    * METADATA_UNAVAILABLE when nobody who could know answers.
    */
   fresh(topic: TopicRef): Promise<void>
+  shardOf(topicId: TopicId): number
+  /** The index up to which a shard's log is applied here. */
+  appliedOf(shard: number): number
   /** Returns how to stop listening. A changed topic that is no longer in `state` was deleted. */
   onChange(listener: MetadataListener): () => void
   /** Waits for what was proposed, as long as that makes sense, then closes. */

@@ -8,7 +8,7 @@
 // the entry, and their place stays until the entry commits.
 
 import { assert } from '../../base/assert.ts'
-import type { Entry } from '../../model/entry.ts'
+import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
 import { ACKS_LEADER, type ProduceSink } from '../sinks.ts'
 
 export class PendingRing {
@@ -18,12 +18,14 @@ export class PendingRing {
   private acks = new Uint8Array(64)
   private head = 0
   private count = 0
+  /** Of the entries, as they are stored. */
+  bytes = 0
 
   get size(): number {
     return this.count
   }
 
-  push(entry: Entry, sink: ProduceSink, slot: number, acks: number): void {
+  push(entry: Entry, sink: ProduceSink | undefined, slot: number, acks: number): void {
     if (this.count === this.entries.length) this.grow()
     const at = (this.head + this.count) & (this.entries.length - 1)
     this.entries[at] = entry
@@ -31,6 +33,7 @@ export class PendingRing {
     this.slots[at] = slot
     this.acks[at] = acks
     this.count++
+    this.bytes += ENVELOPE_BYTES + entry.batch.length
   }
 
   /** The oldest entry; undefined when there is none. */
@@ -75,6 +78,7 @@ export class PendingRing {
 
   private take(): number {
     const at = this.head
+    this.bytes -= ENVELOPE_BYTES + (this.entries[at] as Entry).batch.length
     this.head = (at + 1) & (this.entries.length - 1)
     this.count--
     return at

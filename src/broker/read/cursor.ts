@@ -6,11 +6,16 @@
 //                  ^ cursor: finds its segment in the metadata, stays on it until that has no more, finds the next
 
 import { EastGuardError } from '../../base/errors.ts'
-import { segmentAt } from '../../core/metadata/lookup.ts'
+import { activeRange, segmentAt } from '../../core/metadata/lookup.ts'
+import type { Segment } from '../../core/metadata/types.ts'
 import { isHole } from '../../model/batch/hole.ts'
 import type { Entry } from '../../model/entry.ts'
-import type { LogStore, SegmentLog } from '../../storage/types.ts'
-import type { RangeLeader } from '../range/leader.ts'
+import { redirectError } from '../../model/redirect.ts'
+import type { SegmentLog } from '../../storage/types.ts'
+import type { RangeContext } from '../range/context.ts'
+import type { RangeCopy } from '../range/copy.ts'
+import { RangeFollower } from '../range/follower.ts'
+import { RangeLeader } from '../range/leader.ts'
 import type { Watcher } from '../sinks.ts'
 import type { TopicRuntime } from '../topics/runtime.ts'
 
@@ -20,12 +25,12 @@ export class Cursor {
   readonly runtime: TopicRuntime
   readonly partition: number
   offset: number
-  private readonly store: LogStore
+  private readonly context: RangeContext
   private log: SegmentLog | undefined
-  private watched: RangeLeader | undefined
+  private watched: RangeCopy | undefined
 
-  constructor(store: LogStore, runtime: TopicRuntime, partition: number, offset: number) {
-    this.store = store
+  constructor(context: RangeContext, runtime: TopicRuntime, partition: number, offset: number) {
+    this.context = context
     this.runtime = runtime
     this.partition = partition
     this.offset = offset
@@ -35,49 +40,79 @@ export class Cursor {
     return this.runtime.topic.logStartOffsets[this.partition] ?? 0
   }
 
-  /** The offset below which all is committed; a promise while the range loads. */
+  /** The offset below which all is committed, as far as is known here; a promise while the range loads. */
   highWatermark(): number | Promise<number> {
-    const leader = this.leader()
-    const loading = leader.ensureLoaded()
-    if (loading === undefined) return leader.committedEnd(this.partition)
-    return this.loaded(leader, loading).then(() => this.highWatermark())
+    const copy = this.copy()
+    const loading = copy?.ensureLoaded()
+    if (copy === undefined || loading === undefined) return this.committedEnd()
+    return this.loaded(copy, loading).then(() => this.highWatermark())
   }
 
   /** A range that turned out to be broken still has its sealed segments. */
-  private loaded(leader: RangeLeader, loading: Promise<void>): Promise<void> {
+  private loaded(copy: RangeCopy, loading: Promise<void>): Promise<void> {
     return loading.catch((error: unknown) => {
-      if (leader.mode !== 'broken') throw error
+      if (copy.status !== 'broken') throw error
     })
   }
 
-  /** Why the partition has no end that could be told: its open segment is damaged. */
+  /** Why the partition has no end that could be told: its open segment is damaged, or not here. */
   get broken(): EastGuardError | undefined {
-    const { mode, fault } = this.leader()
-    return mode === 'broken' && fault !== undefined
-      ? new EastGuardError(fault.code, fault.message)
-      : undefined
+    const copy = this.copy()
+    if (copy === undefined) return this.elsewhere(this.openSegment())
+    const { status, fault } = copy
+    if (status !== 'broken' || fault === undefined) return this.staleness(copy)
+    // Of several replicas another may be sound.
+    const { open } = copy
+    if (open.replicas.length > 1) return this.elsewhere(open)
+    return new EastGuardError(fault.code, fault.message)
   }
 
-  /** For a range that has answered before. */
+  /** For a range that has answered before. Without a copy: what is sealed is committed. */
   committedEnd(): number {
-    return this.leader().committedEnd(this.partition)
+    const copy = this.copy()
+    if (copy === undefined) return this.firstOffset(this.openSegment())
+    return copy.state === undefined
+      ? this.firstOffset(copy.open)
+      : copy.committedEnd(this.partition)
+  }
+
+  /** Why the reader may not stand where it does; undefined: it may. The range must have answered before. */
+  misplaced(): EastGuardError | undefined {
+    const end = this.committedEnd()
+    if (this.offset < this.logStart) return this.outOfRange(end)
+    if (this.offset <= end || !this.knowsTheEnd) return undefined
+    return this.outOfRange(end)
+  }
+
+  /** Only the leader that has a lease of the open segment can say that there is nothing more. */
+  private get knowsTheEnd(): boolean {
+    const copy = this.copy()
+    return (
+      copy?.role instanceof RangeLeader &&
+      copy.status === 'live' &&
+      copy.state !== undefined &&
+      (copy.open.replicas.length === 1 || (!copy.fenced && this.context.leased(copy.key)))
+    )
   }
 
   /**
    * Entries from the one that holds `offset` on: at least one if any is committed there, then as many as fit `maxBytes`;
-   * empty at the high watermark. Throws or rejects with UNKNOWN_TOPIC, OFFSET_OUT_OF_RANGE, DAMAGED.
+   * empty at the high watermark. Throws or rejects with UNKNOWN_TOPIC, OFFSET_OUT_OF_RANGE, NOT_REPLICA, DAMAGED.
    */
   next(maxBytes: number): readonly Entry[] | Promise<readonly Entry[]> {
-    const leader = this.leader()
-    const loading = leader.ensureLoaded()
-    if (loading !== undefined) {
-      return this.loaded(leader, loading).then(() => this.next(maxBytes))
+    const copy = this.copy()
+    const loading = copy?.ensureLoaded()
+    if (copy !== undefined && loading !== undefined) {
+      return this.loaded(copy, loading).then(() => this.next(maxBytes))
     }
-    const end = leader.committedEnd(this.partition)
-    const { broken } = this
-    if (broken !== undefined && this.offset >= end) throw broken
-    if (this.offset < this.logStart || this.offset > end) throw this.outOfRange(end)
-    if (this.offset === end) return NOTHING
+    const end = this.committedEnd()
+    const misplaced = this.misplaced()
+    if (misplaced !== undefined) throw misplaced
+    if (this.offset >= end) {
+      const { broken } = this
+      if (broken !== undefined) throw broken
+      return NOTHING
+    }
     if (this.log !== undefined) {
       const entries = this.log.readCached(this.partition, this.offset, maxBytes)
       if (entries === undefined) return this.readFile(this.log, maxBytes)
@@ -101,7 +136,7 @@ export class Cursor {
       .read(this.partition, this.offset, maxBytes)
       .catch((error: unknown) => {
         // What was read may have been dropped meanwhile; then that is the answer.
-        this.leader()
+        this.copy()
         if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
         throw error
       })
@@ -136,16 +171,36 @@ export class Cursor {
     const place = segmentAt(this.runtime.topic, this.partition, this.offset)
     if (place === undefined) throw this.outOfRange(this.committedEnd())
     const { topicId, name } = this.runtime.topic
-    const { segment } = place.segment
-    const log = this.store.find({ topicId, range: place.range.range, segment })
-    if (log === undefined || log.damage !== undefined) {
-      const what = log?.damage ?? 'its data is not on this disk'
-      throw new EastGuardError(
-        'DAMAGED',
-        `topic ${name}, partition ${this.partition}, segment ${segment}: ${what}`,
-      )
-    }
-    return log
+    const { segment, endEntry, replicas } = place.segment
+    const log = this.context.store.find({ topicId, range: place.range.range, segment })
+    const whole = log !== undefined && (endEntry === undefined || log.highWatermark >= endEntry)
+    if (log !== undefined && log.damage === undefined && whole) return log
+    const others = replicas.some((node) => node !== this.context.nodeId)
+    if (others) throw this.elsewhere(place.segment)
+    const what = log?.damage ?? 'its data is not on this disk'
+    throw new EastGuardError(
+      'DAMAGED',
+      `topic ${name}, partition ${this.partition}, segment ${segment}: ${what}`,
+    )
+  }
+
+  /** Where else the segment is. */
+  private elsewhere({ segment, replicas }: Segment): EastGuardError {
+    const others = replicas.filter((node) => node !== this.context.nodeId)
+    const message = `topic ${this.runtime.topic.name}, partition ${this.partition}: this broker cannot read segment ${segment}, others have it`
+    return redirectError('NOT_REPLICA', message, {
+      segment,
+      brokers: this.context.reachable(others),
+    })
+  }
+
+  /** A follower that has not heard of its leader for long may lack much. */
+  private staleness({ role, open }: RangeCopy): EastGuardError | undefined {
+    const { clock, hwStaleMs } = this.context
+    if (!(role instanceof RangeFollower)) return undefined
+    const heardAt = role.heardAtMs
+    if (heardAt !== undefined && clock.monotonic() - heardAt < hwStaleMs) return undefined
+    return this.elsewhere(open)
   }
 
   private missing(log: SegmentLog): EastGuardError {
@@ -165,28 +220,48 @@ export class Cursor {
     )
   }
 
-  private leader(): RangeLeader {
+  private openSegment(): Segment {
+    const { runtime, partition } = this
+    const open = runtime.openSegment(partition)
+    if (open !== undefined) return open
+    throw new EastGuardError(
+      'UNKNOWN_PARTITION',
+      `the topic ${runtime.topic.name} has no partition ${partition}`,
+    )
+  }
+
+  private firstOffset({ firstOffsets }: Segment): number {
+    const range = activeRange(this.runtime.topic, this.partition)
+    return firstOffsets[this.partition - (range?.firstPartition ?? 0)] ?? 0
+  }
+
+  /** Undefined when this broker has no replica of the open segment. */
+  private copy(): RangeCopy | undefined {
     const { runtime, partition } = this
     if (runtime.deleted) {
       throw new EastGuardError('UNKNOWN_TOPIC', `the topic ${runtime.topic.name} was deleted`)
     }
-    const leader = runtime.leaderOf(partition)
-    if (leader === undefined) {
-      throw new EastGuardError(
-        'UNKNOWN_PARTITION',
-        `the topic ${runtime.topic.name} has no partition ${partition}`,
-      )
+    const copy = runtime.copyOf(partition)
+    if (copy === undefined) {
+      this.openSegment()
+      return undefined
     }
-    if (leader.fault !== undefined && leader.mode !== 'broken')
-      throw new EastGuardError(leader.fault.code, leader.fault.message)
-    return leader
+    if (copy.fault !== undefined && copy.status === 'gone') {
+      throw new EastGuardError(copy.fault.code, copy.fault.message)
+    }
+    return copy
   }
 
   /** Wakes `watcher` once when more is committed, or when the partition's state changes otherwise. */
   watch(watcher: Watcher): void {
-    const leader = this.leader()
-    leader.watchers.add(this.partition, watcher)
-    this.watched = leader
+    const copy = this.copy()
+    if (copy === undefined) {
+      // Nobody here will hear of more.
+      watcher.wake()
+      return
+    }
+    copy.watchers.add(this.partition, watcher)
+    this.watched = copy
   }
 
   unwatch(watcher: Watcher): void {

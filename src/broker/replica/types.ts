@@ -44,3 +44,11 @@ export interface ReplicaHooks {
   /** A producer waits for an open segment that cannot go on (`unfit`): it should be seen to first. */
   waits?(key: SegmentKey): void
 }
+
+/** What decides over this broker's replicas, here and elsewhere. */
+export interface Control {
+  readonly hooks: ReplicaHooks
+  /** Whether this broker has a lease of the open segment that it leads. */
+  leased(key: SegmentKey): boolean
+  stop(): void
+}

@@ -82,6 +82,11 @@ export class RangeState implements RangeFold {
     return this.waiting
   }
 
+  /** The number that the next entry appended must have. */
+  get nextEntry(): number {
+    return this.commitEntry + this.waiting
+  }
+
   nextOffset(partition: number): number {
     return this.next[this.at(partition)] as number
   }
@@ -179,9 +184,14 @@ export class RangeState implements RangeFold {
     return this.queue[at] as Pending
   }
 
-  /** The committed state as bytes. Nothing may be pending: a state is folded to exactly an end. */
+  /** The state as bytes, folded to exactly an end: nothing may be pending. */
   encode(): Uint8Array {
     assert(this.waiting === 0, 'a state is encoded at an end')
+    return this.encodeCommitted()
+  }
+
+  /** What is committed, as bytes; what is pending is no part of it. */
+  encodeCommitted(): Uint8Array {
     const w = new ByteWriter(64 + 20 * this.next.length)
     w.u16(VERSION).u32(this.firstPartition).u32(this.next.length).i64(this.greatestExpired)
     for (let i = 0; i < this.next.length; i++) {

@@ -43,6 +43,7 @@ export interface RangeFold {
   fold(entry: Entry): void
   /** Entries appended and not committed. */
   readonly pendingEntries: number
+  readonly nextEntry: number
   /** A new segment: entries are numbered from 0 again (or `fromEntry`). Nothing may be pending. */
   begin(fromEntry?: number): void
 }

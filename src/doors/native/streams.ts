@@ -89,8 +89,8 @@ async function standing(cursor: Cursor | EastGuardError): Promise<ConsumedPartit
   }
   try {
     const highWatermark = await cursor.highWatermark()
-    const { logStart, offset } = cursor
-    const outside = offset < logStart || offset > highWatermark
+    const { logStart } = cursor
+    const outside = cursor.misplaced() !== undefined
     return { error: outside ? 'OFFSET_OUT_OF_RANGE' : undefined, highWatermark, logStart }
   } catch (error) {
     return { ...statusOf(toEastGuardError(error)), highWatermark: -1, logStart: -1 }

@@ -263,6 +263,8 @@ export class World {
       state: this.state,
       propose: (command, term) => this.propose(machine, command, term),
       fresh: () => Promise.resolve(),
+      shardOf: (topicId) => shardOfTopic(topicId, SHARDS),
+      appliedOf: () => this.state.appliedIndex,
       onChange: (listener) => {
         listeners.add(listener)
         return () => listeners.delete(listener)

@@ -37,6 +37,14 @@ export class MemoryMetadata implements MetadataLog {
 
   async fresh(): Promise<void> {}
 
+  shardOf(): number {
+    return 0
+  }
+
+  appliedOf(): number {
+    return this.state.appliedIndex
+  }
+
   onChange(listener: MetadataListener): () => void {
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
@@ -112,6 +120,7 @@ export async function runBroker(
       retentionCheckMs: 50,
       producerIdExpiryMs: 3_600_000,
       ...REPLICATION_DEFAULTS,
+      boot: 1,
       heldBytesMax: 4 * MIB,
     },
     parts,

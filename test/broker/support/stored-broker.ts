@@ -143,6 +143,7 @@ function brokerOptions(nodeId: Broker['options']['nodeId'], clusterId: string): 
     retentionCheckMs: 3_600_000,
     producerIdExpiryMs: 3_600_000,
     ...REPLICATION_DEFAULTS,
+    boot: 1,
     heldBytesMax: 1024 * 1024,
   }
 }

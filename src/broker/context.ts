@@ -1,0 +1,56 @@
+// What a broker's ranges share, made once at its start.
+
+import { reachable } from './describe.ts'
+import type { BrokerOptions, BrokerParts } from './options.ts'
+import type { RangeContext } from './range/context.ts'
+import { HeldBudget, Holding } from './range/held.ts'
+import { Ticking } from './range/ticking.ts'
+import { Census } from './replica/census.ts'
+import { Seals } from './replica/seals.ts'
+import type { Sendings } from './replica/sending.ts'
+import { StagedBook } from './replica/staged.ts'
+import type { Control } from './replica/types.ts'
+
+export interface ContextHooks {
+  readonly control: Control
+  readonly sendings: Sendings
+  readonly rolled: RangeContext['rolled']
+}
+
+export function makeContext(
+  options: BrokerOptions,
+  { store, metadata, ports }: BrokerParts,
+  { control, sendings, rolled }: ContextHooks,
+): RangeContext {
+  const { clock, log, metrics } = ports
+  return {
+    store,
+    metadata,
+    clock,
+    log,
+    nodeId: options.nodeId,
+    producerIdExpiryMs: options.producerIdExpiryMs,
+    timing: options.segmentTiming,
+    hwStaleMs: options.hwStaleMs,
+    held: new HeldBudget(options.heldBytesMax),
+    holding: new Holding(),
+    ticking: new Ticking(clock),
+    staged: new StagedBook(),
+    census: new Census((topicId) => metadata.shardOf(topicId)),
+    seals: new Seals(log),
+    hooks: control.hooks,
+    sendings,
+    parked: new Set(),
+    leased: (key) => control.leased(key),
+    reachable: (nodes) => reachable(options, nodes),
+    rolled,
+    totals: { batches: 0, bytes: 0 },
+    counters: {
+      rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
+      heldTimeouts: metrics.counter(
+        'eastguard_produce_wait_timeouts_total',
+        'Produces whose deadline passed while their range was not writable',
+      ),
+    },
+  }
+}

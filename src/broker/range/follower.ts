@@ -1,0 +1,142 @@
+// A follower of one active range: takes the entries that the segment's leader has numbered, in their order and no other, folds
+// them, and tells the leader how far they are durable.
+//
+//   append from the leader ──> checked: my leader, my next entry, the partition's next offset ──> WAL, fold
+//     durable ──> acknowledged, once per sync       high watermark heard ──> readers here see more
+//
+// What may be taken and acknowledged is core/segment's to say (SegmentFollower).
+
+import { SegmentFollower } from '../../core/segment/follower.ts'
+import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
+import type { NodeId } from '../../model/ids.ts'
+import { ACKS_NONE } from '../sinks.ts'
+import type { RangeContext } from './context.ts'
+import type { RangeCopy, RangeRole } from './copy.ts'
+
+/** Who the follower tells how far it is. */
+export interface FollowerEnds {
+  /** More may be acknowledged than before. */
+  acked(follower: RangeFollower): void
+}
+
+export class RangeFollower implements RangeRole {
+  readonly copy: RangeCopy
+  readonly context: RangeContext
+  segment: SegmentFollower
+  /** When the leader last said where its high watermark is. */
+  heardAtMs: number | undefined
+  /** Where acknowledgements go while the leader's stream is open. */
+  ends: FollowerEnds | undefined
+  /** Came, and there was no room for it yet. */
+  private parked: Entry[] = []
+
+  constructor(copy: RangeCopy) {
+    this.copy = copy
+    this.context = copy.context
+    this.segment = this.makeSegment()
+  }
+
+  private makeSegment(): SegmentFollower {
+    const { copy, context } = this
+    const log = copy.log ?? context.store.find(copy.key)
+    return new SegmentFollower({
+      leader: copy.open.replicas[0] as NodeId,
+      next: log?.durableEnd ?? 0,
+      fencedByRestart: copy.fenced,
+      highWatermark: log?.highWatermark ?? 0,
+    })
+  }
+
+  /** The copy's open segment is one that this broker follows, and it was not followed before. */
+  opened(): void {
+    this.ends = undefined
+    this.parked = []
+    this.heardAtMs = undefined
+    this.segment = this.makeSegment()
+  }
+
+  loaded(): void {}
+
+  /** The leader's stream may begin: the fold is there. */
+  get ready(): boolean {
+    return this.copy.state !== undefined && this.copy.status === 'live'
+  }
+
+  /** Entries of an append, in order. Answers why they are refused, which ends the stream. */
+  take(from: NodeId, entries: readonly Entry[]): { entryNumber: number; why: string } | undefined {
+    let taken = false
+    for (const [i, entry] of entries.entries()) {
+      if (this.parked.length > 0) {
+        this.parked.push(...entries.slice(i))
+        break
+      }
+      const refusal = this.takeOne(from, entry)
+      if (refusal === 'wait') {
+        this.parked.push(...entries.slice(i))
+        this.context.parked.add(this)
+        break
+      }
+      if (refusal !== undefined) {
+        if (taken) this.context.store.commit()
+        return { entryNumber: entry.entryNumber, why: refusal }
+      }
+      taken = true
+    }
+    if (taken) this.context.store.commit()
+    return undefined
+  }
+
+  /** There is room again. */
+  resume(): void {
+    const { parked } = this
+    this.parked = []
+    const refused = this.take(this.segment.leader, parked)
+    if (refused !== undefined) this.onRefused(refused.entryNumber, refused.why)
+  }
+
+  /** Something that had been parked is refused. */
+  onRefused: (entryNumber: number, why: string) => void = () => {}
+
+  private takeOne(from: NodeId, entry: Entry): string | undefined {
+    const { copy, segment } = this
+    const { state } = copy
+    if (state === undefined || copy.status !== 'live') return 'the range is not served here'
+    const checked = segment.check(from, entry.entryNumber)
+    if (checked !== 'take') return checked.refuse
+    const { partition, baseOffset } = entry
+    if (partition < copy.range.firstPartition || partition >= copy.range.endPartition) {
+      return `partition ${partition} is not in the range`
+    }
+    const next = state.nextOffset(partition)
+    if (baseOffset !== next) {
+      return `offset ${baseOffset} of partition ${partition} came, ${next} would be next`
+    }
+    const room = this.context.store.room(entry.batch.length + ENVELOPE_BYTES)
+    if (room === 'wait') return 'wait'
+    if (room === 'full') return 'its disk is full'
+    copy.append(entry, undefined, 0, ACKS_NONE)
+    segment.took()
+    return undefined
+  }
+
+  durable(): void {
+    const { copy, segment } = this
+    if (copy.log === undefined) return
+    const before = segment.ackable
+    segment.durable(copy.log.durableEnd)
+    if (segment.ackable > before) this.ends?.acked(this)
+    copy.commitTo(segment.highWatermark)
+  }
+
+  /** What the leader says of its high watermark, as news or once more. */
+  heard(highWatermark: number, nowMs: number): void {
+    this.heardAtMs = nowMs
+    this.segment.heard(highWatermark)
+    this.copy.commitTo(this.segment.highWatermark)
+  }
+
+  ended(): void {
+    this.ends = undefined
+    this.parked = []
+  }
+}

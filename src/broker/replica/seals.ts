@@ -1,0 +1,46 @@
+// Sealing what the metadata has sealed. The successor is open for everyone by then, so there is no going back: a seal that
+// cannot be written is asked for again at the next start, by the metadata.
+
+import { EastGuardError } from '../../base/errors.ts'
+import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import type { Log } from '../../ports/log.ts'
+import type { SegmentLog } from '../../storage/types.ts'
+
+export class Seals {
+  private readonly log: Log
+  private readonly running = new Map<string, Promise<void>>()
+  /** Called when one is done, whatever became of it. */
+  onSealed: (key: SegmentKey) => void = () => {}
+
+  constructor(log: Log) {
+    this.log = log
+  }
+
+  /** `segment`: undefined when nothing of it is here. */
+  seal(key: SegmentKey, segment: SegmentLog | undefined, end: number): void {
+    if (segment === undefined || segment.sealed || segment.damage !== undefined) {
+      this.onSealed(key)
+      return
+    }
+    const text = keyText(key)
+    const work = segment.seal(end).then(
+      () => {
+        this.running.delete(text)
+        this.onSealed(key)
+      },
+      (error: unknown) => {
+        this.running.delete(text)
+        // Damage is marked at the segment itself, and a disk that failed stops the broker.
+        const damaged = error instanceof EastGuardError && error.code === 'DAMAGED'
+        if (!damaged) this.log.error('a segment could not be sealed', { ...key, err: error })
+        this.onSealed(key)
+      },
+    )
+    this.running.set(text, work)
+  }
+
+  /** Resolves when none is under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.running.values())
+  }
+}

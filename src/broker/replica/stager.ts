@@ -1,0 +1,164 @@
+// The holder's part in a roll: it makes the successor's range state, folded to exactly the end, and the tail, and sees that
+// every replica of the successor has both, durable, under the token. A staging costs nothing until it commits: it may fail, be
+// given up, or be ordered anew under another token.
+//
+//   stage-order ──> fold [committed, end) on a copy of the fold ──> state ─┬─> this broker's own disk
+//                   entries [tailFrom, end)                     ──> tail  ─┴─> the others, over the data port
+//                                                       all stored ──> staged: next offsets, digest
+
+import { EastGuardError } from '../../base/errors.ts'
+import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
+import type { Entry } from '../../model/entry.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { FailedReplica, StageOutcome } from '../../model/segment-ends.ts'
+import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import type { StageOrder as StageOrderMessage } from '../../wire/peer/segments.ts'
+import type { RangeContext } from '../range/context.ts'
+import type { RangeCopy } from '../range/copy.ts'
+
+export type StageOrder = Omit<StageOrderMessage, 'kind'>
+
+/** What is staged with every replica of a successor. */
+export interface StagePackage {
+  /** Of the successor. */
+  readonly key: SegmentKey
+  readonly token: string
+  readonly state: Uint8Array
+  /** Of the predecessor, from `tailFrom` on. */
+  readonly tailFrom: number
+  readonly tail: readonly Entry[]
+}
+
+/** How a package gets to a replica's disk; rejects with why not. */
+export interface StageRoads {
+  store(node: NodeId, pack: StagePackage): Promise<void>
+}
+
+interface Job {
+  readonly key: SegmentKey
+  readonly token: string
+  outcome: StageOutcome | undefined
+}
+
+export class Stager {
+  private readonly context: RangeContext
+  private readonly roads: StageRoads
+  private readonly jobs = new Map<string, Job>()
+
+  constructor(context: RangeContext, roads: StageRoads) {
+    this.context = context
+    this.roads = roads
+  }
+
+  /** Of the open segment that `copy` is of. */
+  stage(copy: RangeCopy, order: StageOrder): void {
+    const text = keyText(order.key)
+    const running = this.jobs.get(text)
+    if (running?.token === order.token) {
+      if (running.outcome !== undefined) this.report(running)
+      return
+    }
+    const job: Job = { key: order.key, token: order.token, outcome: undefined }
+    this.jobs.set(text, job)
+    void this.run(copy, order, job)
+  }
+
+  /** The segment has a successor. */
+  forget(key: SegmentKey): void {
+    this.jobs.delete(keyText(key))
+  }
+
+  private report({ key, token, outcome }: Job): void {
+    if (outcome !== undefined) this.context.hooks.staged(key, token, outcome)
+  }
+
+  private async run(copy: RangeCopy, order: StageOrder, job: Job): Promise<void> {
+    job.outcome = await this.outcome(copy, order)
+    // An order under another token has taken its place, or the segment has a successor.
+    if (this.jobs.get(keyText(order.key)) === job) this.report(job)
+  }
+
+  private async outcome(copy: RangeCopy, order: StageOrder): Promise<StageOutcome> {
+    const { nodeId, log } = this.context
+    let pack: StagePackage
+    let nextOffsets: readonly number[]
+    try {
+      const state = await this.fold(copy, order)
+      const { token, tailFrom, end } = order
+      const tail = await this.entries(copy, tailFrom, end)
+      const key = { ...order.key, segment: order.key.segment + 1 }
+      nextOffsets = state.nextOffsets()
+      pack = { key, token, state: state.encode(), tailFrom, tail }
+    } catch (error) {
+      const why = textOf(error)
+      log.warn('a successor could not be staged by this broker', { ...copy.fields, why })
+      return { failed: [{ node: nodeId, why }] }
+    }
+    const stored = order.replicas.map((node) => this.storedAt(node, pack))
+    const failed = (await Promise.all(stored)).filter((one) => one !== undefined)
+    if (failed.length > 0) return { failed }
+    return { nextOffsets, stateDigest: stateDigest(pack.state) }
+  }
+
+  private async storedAt(node: NodeId, pack: StagePackage): Promise<FailedReplica | undefined> {
+    try {
+      await this.roads.store(node, pack)
+      return undefined
+    } catch (error) {
+      return { node, why: textOf(error) }
+    }
+  }
+
+  /** The range state as it is with all entries below the end, and none above. */
+  private async fold(copy: RangeCopy, { key, end }: StageOrder): Promise<RangeState> {
+    await copy.ensureLoaded()
+    const { state } = copy
+    if (state === undefined || copy.key.segment !== key.segment) {
+      throw new EastGuardError('METADATA_CONFLICT', 'the segment has a successor already')
+    }
+    const committed = state.nextEntry - state.pendingEntries
+    if (committed > end || state.nextEntry < end) {
+      const what = `${committed} entries are committed here and ${state.nextEntry} are there`
+      throw new EastGuardError('METADATA_CONFLICT', `the end is ${end}, but ${what}`)
+    }
+    const own = RangeState.decode(state.encodeCommitted(), this.context.producerIdExpiryMs)
+    own.begin(committed)
+    for (const entry of await this.entries(copy, committed, end)) own.fold(entry)
+    return own
+  }
+
+  private async entries(copy: RangeCopy, from: number, end: number): Promise<readonly Entry[]> {
+    const found: Entry[] = []
+    if (from >= end) return found
+    const log = copy.log ?? this.context.store.find(copy.key)
+    if (log !== undefined) {
+      for await (const entries of log.scan(from)) {
+        for (const entry of entries) if (entry.entryNumber < end) found.push(entry)
+        if (found.length >= end - from) break
+      }
+    }
+    if (found.length === end - from) return found
+    const what = `entries ${from} to ${end - 1} are wanted, ${found.length} are durable here`
+    throw new EastGuardError('METADATA_CONFLICT', what)
+  }
+}
+
+/** To this broker's own disk, and to no other. */
+export function storeHere(context: RangeContext): StageRoads {
+  return {
+    store: async (node, pack) => {
+      if (node === context.nodeId) return await storePackage(context, pack)
+      throw new EastGuardError('NOT_READY', 'this broker reaches no other')
+    },
+  }
+}
+
+export async function storePackage(context: RangeContext, pack: StagePackage): Promise<void> {
+  const { key, token, state } = pack
+  await context.store.stageState(key, token, state)
+  context.staged.stored(key, token, state)
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
