@@ -29,6 +29,8 @@ export interface Nearness {
   readonly rackLabel: string
 }
 
+const NOWHERE: Nearness = { hostLabel: '', rackLabel: '' }
+
 interface KnownRoute {
   readonly route: TopicRoute
   /** A broker's answer shows that it is out of date; kept to tell a still older one by. */
@@ -63,6 +65,10 @@ export class Cluster {
   constructor(ports: ClientPorts, settings: ClusterSettings) {
     this.ports = ports
     this.settings = settings
+  }
+
+  get near(): Nearness {
+    return this.settings.near ?? NOWHERE
   }
 
   /** The broker at an address; without one, whichever last worked of those that anything can be asked of. */

@@ -1,7 +1,7 @@
 // Asking the leaders of a topic's partitions where things are: the start, the end, the first record at or after a time.
 
 import { Backoff } from '../base/backoff.ts'
-import { EastGuardError } from '../base/errors.ts'
+import { EastGuardError, type ErrorCode } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { AT_EARLIEST, AT_LATEST, listOffsets } from '../wire/native/list-offsets.ts'
 import type { OffsetAt, PartitionOffset } from './api.ts'
@@ -25,25 +25,38 @@ export async function offsetsAt(
   return partitions.map((partition) => found(ends.has(partition) ? ends : asked, partition))
 }
 
-/** An offset that is before the start or past the end, told with both. */
-export async function outOfRange(
+export interface LogRange {
+  readonly earliest: number
+  readonly latest: number
+}
+
+/** Where the log begins and ends, as its leader knows it. */
+export async function logRange(
   cluster: Cluster,
   topic: TopicRoute,
   partition: number,
-  offset: number,
   deadline: Deadline,
-): Promise<EastGuardError> {
-  const { name } = topic.view
-  const [earliest, latest] = await Promise.all(
+): Promise<LogRange> {
+  const [earliest = -1, latest = -1] = await Promise.all(
     (['earliest', 'latest'] as const).map(async (at) => {
       const [place] = await offsetsAt(cluster, topic, [partition], at, deadline)
       return place?.offset ?? -1
     }),
   )
+  return { earliest, latest }
+}
+
+/** An offset that is before the start or past the end, told with both. */
+export function outOfRange(
+  topic: string,
+  partition: number,
+  offset: number,
+  { earliest, latest }: LogRange,
+): EastGuardError {
   return new EastGuardError(
     'OFFSET_OUT_OF_RANGE',
-    `'${name}', partition ${partition} has no offset ${offset}: earliest is ${earliest}, latest is ${latest}`,
-    { detail: { topic: name, partition, offset, earliest, latest } },
+    `'${topic}', partition ${partition} has no offset ${offset}: earliest is ${earliest}, latest is ${latest}`,
+    { detail: { topic, partition, offset, earliest, latest } },
   )
 }
 
@@ -75,8 +88,9 @@ async function ask(
   const results = new Map<number, PartitionOffset>()
   let route = topic
   let left = partitions
+  const sentTo = new Map<number, Address>()
   for (;;) {
-    const groups = [...byLeader(route, left)]
+    const groups = [...byLeader(route, left, sentTo)]
     const answers = await Promise.all(
       groups.map(([leader, group]) => {
         const request = { partitions: group.map((partition) => ({ topicId, partition, at })) }
@@ -96,8 +110,11 @@ async function ask(
           results.set(partition, { partition, offset: result.offset, timestamp: result.timestamp })
           continue
         }
-        failure = new EastGuardError(result.error, `${what}, partition ${partition}`)
+        failure = failureOf(result.error, `${what}, partition ${partition}`)
         if (!failure.retriable) throw failure
+        const address = result.redirect?.brokers[0]?.address
+        if (address === undefined) sentTo.delete(partition)
+        else sentTo.set(partition, address)
         again.push(partition)
       }
     }
@@ -107,18 +124,28 @@ async function ask(
     await pause(ports.clock, restMs, deadline.signal)
     cluster.forgetRoute(route)
     route = await cluster.route(name, deadline, route)
+    if (route.view.topicId !== topicId) {
+      throw new EastGuardError('UNKNOWN_TOPIC', `the topic '${name}' was deleted and made anew`)
+    }
     left = again
   }
 }
 
-/** Partitions grouped by the broker that leads them. */
-export function byLeader(
+/** A broker that has not heard of the topic yet is behind: the look-up before the next attempt tells whether it is gone. */
+function failureOf(code: ErrorCode, message: string): EastGuardError {
+  const behind = code === 'UNKNOWN_TOPIC' || code === 'UNKNOWN_PARTITION'
+  return new EastGuardError(code, message, behind ? { retriable: true } : {})
+}
+
+/** Partitions grouped by the broker that leads them, or to which another has sent us. */
+function byLeader(
   route: TopicRoute,
   partitions: readonly number[],
+  sentTo: ReadonlyMap<number, Address>,
 ): Map<Address | undefined, number[]> {
   const groups = new Map<Address | undefined, number[]>()
   for (const partition of partitions) {
-    const { leader } = routeTo(route, partition)
+    const leader = sentTo.get(partition) ?? routeTo(route, partition).leader
     const group = groups.get(leader)
     if (group === undefined) groups.set(leader, [partition])
     else group.push(partition)

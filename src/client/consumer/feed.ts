@@ -7,27 +7,25 @@
 //   broker ──push──> [ queue: bounded by credit ] ──take──> reader
 //                     fetchOffset moves           position moves
 //
-// A lost stream is opened again at the fetch offsets, and the queue stays. Seek, pause and resume drop what is queued of the
+// From whom they come is a matter of readers.ts: a partition that goes on at another broker goes on at its fetch offset, and
+// the queue stays. Seek, pause and resume drop what is queued of the
 // partition, set its fetch offset back to its position, and open the streams anew; `epoch` tells batches taken before from
 // those after. Credit is granted again for what was taken, so that at most `prefetchBytes` and one batch per broker wait.
 
-import { Backoff } from '../../base/backoff.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { Fifo } from '../../base/fifo.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
-import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
 import { type Abortable, unwatchAbort, watchAbort } from '../aborts.ts'
 import type { Cluster } from '../cluster.ts'
-import { byLeader, offsetsAt, outOfRange } from '../offsets.ts'
-import type { TopicRoute } from '../route.ts'
+import { type LogRange, outOfRange } from '../offsets.ts'
 import { aborted, deadlineIn } from '../timing.ts'
-import { Session } from './session.ts'
+import { Readers } from './readers.ts'
+import { type ReadPartition } from './reading.ts'
 import type { ConsumerSettings } from './settings.ts'
 import { startOffsets } from './start.ts'
 
-export interface FeedPartition {
-  readonly partition: number
+export interface FeedPartition extends ReadPartition {
   position: number
   fetchOffset: number
   /** Where it stops: the end when the consumer began, or Infinity. */
@@ -46,11 +44,7 @@ export interface Taken {
   readonly highWatermark: number
 }
 
-interface Queued extends Taken {
-  readonly session: Session | undefined
-}
-
-function unbounded(): Fifo<Queued> {
+function unbounded(): Fifo<Taken> {
   return new Fifo(Number.MAX_SAFE_INTEGER)
 }
 
@@ -58,11 +52,9 @@ export class Feed implements Abortable {
   readonly partitions: Map<number, FeedPartition> = new Map()
   private readonly cluster: Cluster
   private readonly settings: ConsumerSettings
-  private readonly backoff: Backoff
-  private route: TopicRoute | undefined
   /** Bounded by credit, not by count. A ring: what was taken must not be kept, however far the brokers run ahead. */
-  private queue: Fifo<Queued> = unbounded()
-  private sessions: Session[] = []
+  private queue: Fifo<Taken> = unbounded()
+  private readonly readers: Readers<FeedPartition>
   private starting: Promise<void> | undefined
   private readonly seeks = new Map<number, number>()
   private readonly pauses = new Set<number>()
@@ -70,16 +62,15 @@ export class Feed implements Abortable {
   private failure: EastGuardError | undefined
   private closed = false
   private wake: (() => void) | undefined
-  private reopenTimer: Timer | undefined
-  private reopenQueued = false
-  private openings = 0
-  private troubleSinceMs: number | undefined
 
   constructor(cluster: Cluster, settings: ConsumerSettings) {
     this.cluster = cluster
     this.settings = settings
-    const { backoffMs, backoffMaxMs } = cluster.settings
-    this.backoff = new Backoff(cluster.ports.random, backoffMs, backoffMaxMs)
+    this.readers = new Readers<FeedPartition>(cluster, settings, {
+      pushed: (state, data) => this.pushed(state, data),
+      outOfRange: (state, range) => this.outOfRange(state, range),
+      failed: (error) => this.fail(error),
+    })
     const { signal } = settings
     if (signal?.aborted === true) this.aborted(signal)
     else if (signal !== undefined) watchAbort(signal, this)
@@ -117,7 +108,7 @@ export class Feed implements Abortable {
     }
     state.position = offset
     this.restart(state)
-    this.reopen()
+    this.readers.reopen()
   }
 
   setPaused(partitions: readonly number[] | undefined, paused: boolean): void {
@@ -138,7 +129,7 @@ export class Feed implements Abortable {
       state.paused = paused
       this.restart(state)
     }
-    this.reopen()
+    this.readers.reopen()
   }
 
   close(): void {
@@ -150,9 +141,7 @@ export class Feed implements Abortable {
   private end(): void {
     const { signal } = this.settings
     if (signal !== undefined) unwatchAbort(signal, this)
-    this.reopenTimer?.cancel()
-    this.openings++
-    this.closeSessions()
+    this.readers.close()
     this.wakeUp()
   }
 
@@ -169,9 +158,9 @@ export class Feed implements Abortable {
     wake?.()
   }
 
-  private shift(): Queued | undefined {
+  private shift(): Taken | undefined {
     for (let queued = this.queue.shift(); queued !== undefined; queued = this.queue.shift()) {
-      queued.session?.taken(queued.batch?.length ?? 0)
+      this.readers.taken(queued.from, queued.batch?.length ?? 0)
       if (queued.epoch === queued.from.epoch && queued.from.position < queued.from.end)
         return queued
     }
@@ -192,7 +181,6 @@ export class Feed implements Abortable {
       settings.signal,
     )
     const route = await cluster.freshRoute(settings.topic, deadline)
-    this.route = route
     const starts = await startOffsets(cluster, route, settings, deadline, this.seeks)
     for (const { partition, offset, end } of starts) {
       // Once more: it may have come while the others were looked up.
@@ -206,7 +194,7 @@ export class Feed implements Abortable {
         epoch: 0,
       })
     }
-    if (!this.closed) this.open(route)
+    if (!this.closed) this.readers.start(route, this.partitions.values())
   }
 
   /** What was taken or queued of the partition before is void. */
@@ -215,176 +203,46 @@ export class Feed implements Abortable {
     state.fetchOffset = state.position
   }
 
-  /** Opens the streams anew at the end of this turn: several changes cost one. */
-  private reopen(): void {
-    if (this.reopenQueued) return
-    this.reopenQueued = true
-    this.closeSessions()
-    queueMicrotask(() => {
-      this.reopenQueued = false
-      this.openAgain()
-    })
-  }
-
-  private openAgain(): void {
-    if (this.closed || this.failure !== undefined) return
-    this.reopenTimer?.cancel()
-    this.reopenTimer = undefined
-    this.closeSessions()
-    const opening = ++this.openings
-    const { clock } = this.cluster.ports
-    const sinceMs = clock.monotonic() - (this.troubleSinceMs ?? clock.monotonic())
-    const leftMs = Math.max(1, this.settings.unavailableTimeoutMs - sinceMs)
-    const { requestTimeoutMs } = this.cluster.settings
-    const deadline = deadlineIn(clock, Math.min(requestTimeoutMs, leftMs))
-    this.cluster.route(this.settings.topic, deadline).then(
-      (route) => {
-        if (opening !== this.openings) return
-        if (route.view.topicId !== this.route?.view.topicId) {
-          const message = `the topic '${this.settings.topic}' was deleted and made anew`
-          this.fail(new EastGuardError('UNKNOWN_TOPIC', message))
-          return
-        }
-        this.route = route
-        this.open(route)
-      },
-      (error: unknown) => {
-        if (opening === this.openings) this.trouble(asError(error))
-      },
-    )
-  }
-
-  private open(route: TopicRoute): void {
-    this.openings++
-    const active = [...this.partitions.values()].filter(
-      (state) => !state.paused && state.position !== state.end,
-    )
-    const groups = byLeader(
-      route,
-      active.map((state) => state.partition),
-    )
-    const creditBytes = Math.max(1, Math.floor(this.settings.prefetchBytes / (groups.size || 1)))
-    for (const [leader, partitions] of groups) {
-      const places = partitions.map((partition) => ({
-        partition,
-        offset: this.partitions.get(partition)?.fetchOffset ?? 0,
-      }))
-      const connection = this.cluster.at(leader)
-      const session = new Session(connection, route.view.name, places, creditBytes, {
-        opened: () => this.well(),
-        pushed: (partition, data) => this.pushed(session, partition, data),
-        partitionFailed: (partition, error) => this.partitionFailed(partition, error),
-        lost: (error) => this.trouble(error),
-      })
-      this.sessions.push(session)
-    }
-    const { requestTimeoutMs } = this.cluster.settings
-    // A copy: a connection that is closed fails the stream at once, and that clears the list.
-    const sessions = [...this.sessions]
-    for (const session of sessions) {
-      session.open(route.view.topicId, this.settings.keySpan, requestTimeoutMs)
-    }
-  }
-
-  private closeSessions(): void {
-    const sessions = this.sessions
-    this.sessions = []
-    for (const session of sessions) session.close()
-  }
-
-  private pushed(session: Session, partition: number, data: ConsumeData): void {
-    const state = this.partitions.get(partition)
-    if (state === undefined) return
-    this.well()
+  private pushed(state: FeedPartition, data: ConsumeData): void {
     const batches = batchesIn(data.batches)
     for (const [i, batch] of batches.entries()) {
       const last = i === batches.length - 1
       const nextOffset = last ? data.nextOffset : batchEndOffset(batch)
-      this.enqueue(session, state, batch, nextOffset, data.highWatermark)
+      this.enqueue(state, batch, nextOffset, data.highWatermark)
     }
-    if (batches.length === 0) {
-      this.enqueue(session, state, undefined, data.nextOffset, data.highWatermark)
-    }
+    if (batches.length === 0) this.enqueue(state, undefined, data.nextOffset, data.highWatermark)
     state.fetchOffset = data.nextOffset
     this.wakeUp()
   }
 
   private enqueue(
-    session: Session | undefined,
     from: FeedPartition,
     batch: Uint8Array | undefined,
     nextOffset: number,
     highWatermark: number,
   ): void {
-    this.queue.push({ session, from, epoch: from.epoch, batch, nextOffset, highWatermark })
+    this.queue.push({ from, epoch: from.epoch, batch, nextOffset, highWatermark })
   }
 
-  private well(): void {
-    this.troubleSinceMs = undefined
-    this.backoff.reset()
-  }
-
-  private partitionFailed(partition: number, error: EastGuardError): void {
-    if (error.code !== 'OFFSET_OUT_OF_RANGE') this.trouble(error)
-    else if (this.settings.onOffsetOutOfRange === 'error') this.failOutOfRange(partition, error)
-    else this.reset(partition, this.settings.onOffsetOutOfRange)
-  }
-
-  private failOutOfRange(partition: number, error: EastGuardError): void {
-    const { route } = this
-    const state = this.partitions.get(partition)
-    if (route === undefined || state === undefined) return
-    const { epoch, fetchOffset } = state
-    const { clock } = this.cluster.ports
-    const deadline = deadlineIn(clock, this.cluster.settings.requestTimeoutMs)
-    const tell = (told: EastGuardError): void => {
-      if (state.epoch === epoch) this.fail(told)
-    }
-    // It is out of range, whatever becomes of the question where the range is.
-    outOfRange(this.cluster, route, partition, fetchOffset, deadline).then(tell, () => tell(error))
-  }
-
-  /** The next offset does not exist: go on from the start or the end, as the caller chose. */
-  private reset(partition: number, to: 'earliest' | 'latest'): void {
-    const { route } = this
-    const state = this.partitions.get(partition)
-    if (route === undefined || state === undefined) return
-    const { epoch } = state
-    const { clock, log } = this.cluster.ports
-    const deadline = deadlineIn(clock, this.cluster.settings.requestTimeoutMs)
-    offsetsAt(this.cluster, route, [partition], to, deadline).then(
-      ([found]) => {
-        if (this.closed || state.epoch !== epoch || found === undefined) return
-        const { offset } = found
-        log.warn('a consumer went on elsewhere: its offset was out of range', {
-          topic: this.settings.topic,
-          partition,
-          offset: state.fetchOffset,
-          to: offset,
-        })
-        state.fetchOffset = offset
-        this.enqueue(undefined, state, undefined, offset, offset)
-        this.wakeUp()
-        this.reopen()
-      },
-      (error: unknown) => this.trouble(asError(error)),
-    )
-  }
-
-  /** Something failed: try again in a while, unless that cannot help or has been tried for too long. */
-  private trouble(error: EastGuardError): void {
-    if (this.closed || this.failure !== undefined) return
-    const { clock } = this.cluster.ports
-    const nowMs = clock.monotonic()
-    this.troubleSinceMs ??= nowMs
-    const pastMs = nowMs - this.troubleSinceMs
-    if (!error.retriable || pastMs >= this.settings.unavailableTimeoutMs) {
-      this.fail(error)
+  /** The next offset does not exist: an error, or on from the start or the end, as the caller chose. */
+  private outOfRange(state: FeedPartition, range: LogRange): void {
+    const { partition, fetchOffset } = state
+    const { topic, onOffsetOutOfRange } = this.settings
+    if (onOffsetOutOfRange === 'error') {
+      this.fail(outOfRange(topic, partition, fetchOffset, range))
       return
     }
-    if (this.route !== undefined) this.cluster.forgetRoute(this.route)
-    if (this.reopenTimer !== undefined) return
-    this.reopenTimer = clock.after(this.backoff.next(), () => this.openAgain())
+    const to = range[onOffsetOutOfRange]
+    this.cluster.ports.log.warn('a consumer went on elsewhere: its offset was out of range', {
+      topic,
+      partition,
+      offset: fetchOffset,
+      to,
+    })
+    state.fetchOffset = to
+    this.enqueue(state, undefined, to, to)
+    this.wakeUp()
+    this.readers.restart(state)
   }
 }
 

@@ -3,11 +3,13 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import type { TopicId } from '../../model/ids.ts'
+import { redirectError } from '../../model/redirect.ts'
 import { consume } from '../../wire/native/consume.ts'
 import { consumeClose, consumeCredit } from '../../wire/native/consume-credit.ts'
 import { type ConsumeData, readConsumeData } from '../../wire/native/consume-data.ts'
 import { readResponse, requestFrame } from '../../wire/native/header.ts'
 import { VERSION_MAX } from '../../wire/native/operations.ts'
+import type { Redirecting } from '../../wire/native/redirect.ts'
 import type { KeySpan } from '../api.ts'
 import type { BrokerConnection, StreamHandler } from '../connection.ts'
 
@@ -17,8 +19,8 @@ export interface SessionPartition {
 }
 
 export interface SessionEvents {
-  /** All partitions are being streamed. */
-  opened(): void
+  /** This partition is being streamed. */
+  opened(partition: number): void
   pushed(partition: number, data: ConsumeData): void
   /** This partition is not streamed (any more); the others are. */
   partitionFailed(partition: number, error: EastGuardError): void
@@ -35,6 +37,8 @@ export class Session implements StreamHandler {
   private requestId = 0
   private owedBytes = 0
   private over = false
+  /** Still streamed, or to be. */
+  private readonly live: Set<number>
 
   constructor(
     connection: BrokerConnection,
@@ -48,11 +52,23 @@ export class Session implements StreamHandler {
     this.partitions = partitions
     this.creditBytes = creditBytes
     this.events = events
+    this.live = new Set(partitions.map(({ partition }) => partition))
   }
 
-  open(topicId: TopicId, keySpan: KeySpan | undefined, timeoutMs: number): void {
+  /** Of the broker. */
+  get name(): string {
+    return this.connection.name
+  }
+
+  /** `queuedBytes`: what streams before this one have pushed and nobody has taken yet. */
+  open(
+    topicId: TopicId,
+    keySpan: KeySpan | undefined,
+    queuedBytes: number,
+    timeoutMs: number,
+  ): void {
     const request = {
-      creditBytes: this.creditBytes,
+      creditBytes: Math.max(1, this.creditBytes - queuedBytes),
       keySpan,
       partitions: this.partitions.map(({ partition, offset }) => ({ topicId, partition, offset })),
     }
@@ -68,14 +84,11 @@ export class Session implements StreamHandler {
     if (this.over) return
     try {
       const response = readResponse(consume, payload)
-      let failed = false
       for (const [i, { partition }] of this.partitions.entries()) {
-        const error = response.partitions[i]?.error
-        if (error === undefined) continue
-        failed = true
-        this.events.partitionFailed(partition, this.errorOf(error, partition))
+        const told = response.partitions[i]
+        if (told?.error === undefined) this.events.opened(partition)
+        else this.events.partitionFailed(partition, this.errorOf(told, partition))
       }
-      if (!failed) this.events.opened()
     } catch (error) {
       this.lost(asError(error))
     }
@@ -91,10 +104,7 @@ export class Session implements StreamHandler {
       }
       const { partition } = place
       if (data.error === undefined) this.events.pushed(partition, data)
-      else {
-        const { error: code, nextOffset } = data
-        this.events.partitionFailed(partition, this.errorOf(code, partition, nextOffset))
-      }
+      else this.events.partitionFailed(partition, this.errorOf(data, partition, data.nextOffset))
     } catch (error) {
       this.lost(asError(error))
     }
@@ -116,6 +126,12 @@ export class Session implements StreamHandler {
     this.connection.tell(requestFrame(consumeCredit, VERSION_MAX, this.requestId, grant))
   }
 
+  /** The broker streams this partition no more. */
+  leave(partition: number): void {
+    this.live.delete(partition)
+    if (this.live.size === 0) this.close()
+  }
+
   close(): void {
     if (this.over) return
     this.over = true
@@ -126,11 +142,15 @@ export class Session implements StreamHandler {
 
   /** `nextOffset` is where reading can go on, where that is known. */
   private errorOf(
-    code: EastGuardError['code'],
+    { error, redirect }: Redirecting,
     partition: number,
     nextOffset: number = -1,
   ): EastGuardError {
     const what = `consuming '${this.topicName}', partition ${partition}`
+    const code = error ?? 'INTERNAL'
+    if (redirect !== undefined && (code === 'NOT_LEADER' || code === 'NOT_REPLICA')) {
+      return redirectError(code, what, redirect)
+    }
     const detail = { topic: this.topicName, partition }
     if (nextOffset < 0) return new EastGuardError(code, what, { detail })
     const message = `${what}: the next offset that can be read is ${nextOffset}`

@@ -3,7 +3,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import type { OffsetAt, PartitionOffset } from '../api.ts'
 import type { Cluster } from '../cluster.ts'
-import { offsetsAt, outOfRange } from '../offsets.ts'
+import { logRange, offsetsAt, outOfRange } from '../offsets.ts'
 import type { TopicRoute } from '../route.ts'
 import type { Deadline } from '../timing.ts'
 import type { ConsumerSettings } from './settings.ts'
@@ -59,7 +59,8 @@ export async function startOffsets(
     const { onOffsetOutOfRange } = settings
     if (offset <= end) return start
     if (onOffsetOutOfRange === 'error') {
-      throw await outOfRange(cluster, route, partition, offset, deadline)
+      const range = await logRange(cluster, route, partition, deadline)
+      throw outOfRange(settings.topic, partition, offset, range)
     }
     const [place] = await list([partition], onOffsetOutOfRange)
     return { partition, offset: Math.min(place?.offset ?? end, end), end }
