@@ -125,9 +125,11 @@ export class RangeCare {
   }
 
   /** A replica that cannot go on with the open segment says so itself. */
-  unfit(from: NodeId, boot: number, why: EndReason, _nowMs: number): void {
+  unfit(from: NodeId, boot: number, why: EndReason, nowMs: number): void {
     this.quiet = false
-    this.open.unfit(from, boot, why)
+    // Who is about to stop can give an end still.
+    if (why === 'drained') this.want(why, nowMs)
+    else this.open.unfit(from, boot, why)
   }
 
   /** The leader's lease is confirmed now, to this start of it. */
