@@ -10,6 +10,7 @@ import { EastGuardError } from '../base/errors.ts'
 import type { NodeId, TopicId } from '../model/ids.ts'
 import type { NodeRole } from '../model/metadata.ts'
 import { redirectError, redirectIn } from '../model/redirect.ts'
+import type { DataMessage } from '../wire/data/types.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { ShardAt } from '../wire/peer/segments.ts'
 import { makeContext } from './context.ts'
@@ -22,6 +23,9 @@ import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
 import { Aftermath } from './replica/aftermath.ts'
 import { controlAlone } from './replica/alone.ts'
+import { Channels } from './replica/channels.ts'
+import { DataPlane } from './replica/data-plane.ts'
+import { Repairs } from './replica/repairs.ts'
 import { LocalReplicas } from './replica/replicas.ts'
 import { NO_SENDINGS } from './replica/sending.ts'
 import { Stager, storeHere } from './replica/stager.ts'
@@ -42,6 +46,8 @@ export class Broker {
   private readonly context: RangeContext
   private readonly stager: Stager
   private readonly aftermath: Aftermath
+  private readonly data: DataPlane | undefined
+  private readonly repairs: Repairs
   private readonly upkeep: Upkeep
   private readonly unlisten: () => void
   /** Deletions whose disk space is not free yet. */
@@ -58,21 +64,28 @@ export class Broker {
     const alone = { ...parts.ports, nodeId, metadata: parts.metadata }
     const replicas = (): Replicas => this.replicas
     this.control = parts.control?.(replicas) ?? controlAlone(alone, replicas)
+    const { data } = parts
+    const { clock } = parts.ports
+    const channels = data === undefined ? undefined : new Channels(data, clock, options.hwStaleMs)
     this.context = makeContext(options, parts, {
       control: this.control,
-      sendings: NO_SENDINGS,
+      sendings: channels ?? NO_SENDINGS,
       rolled: (key, open) => this.aftermath.rolled(key, open),
     })
     const { context, runtimes } = this
-    this.stager = new Stager(context, storeHere(context))
+    this.data = channels === undefined ? undefined : new DataPlane(context, runtimes, channels)
+    this.stager = new Stager(context, this.data?.packages ?? storeHere(context))
+    this.repairs = new Repairs(context, this.data?.fetches)
     this.aftermath = new Aftermath(context, this.stager)
-    const { stager } = this
+    context.seals.onSealed = (key) => this.repairs.lookAt(key)
+    const { stager, repairs } = this
     const shardAt = (shard: number): ShardAt => {
       return { shard, index: parts.metadata.appliedOf(shard) }
     }
-    this.replicas = new LocalReplicas({ context, runtimes, stager, boot, shardAt })
+    this.replicas = new LocalReplicas({ context, runtimes, stager, repairs, boot, shardAt })
     for (const topic of parts.metadata.state.topics.values()) {
       this.runtimes.add(new TopicRuntime(this.context, topic, true))
+      this.repairs.topicChanged(topic)
     }
     this.unlisten = parts.metadata.onChange((changed) => {
       for (const topicId of changed) this.changed(topicId)
@@ -98,6 +111,7 @@ export class Broker {
     } else if (runtime === undefined) {
       this.runtimes.add(new TopicRuntime(this.context, topic, false))
     } else runtime.update(topic)
+    if (topic !== undefined) this.repairs.topicChanged(topic)
   }
 
   private forget(runtime: TopicRuntime): void {
@@ -226,6 +240,11 @@ export class Broker {
     return redirectError('NOT_LEADER', message, { segment: open.segment, brokers })
   }
 
+  /** From another broker, over the data port. */
+  received(from: NodeId, boot: number, message: DataMessage): void {
+    if (!this.stopped) this.data?.receive(from, boot, message)
+  }
+
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
     for (const follower of Array.from(this.context.parked)) follower.resume()
@@ -239,6 +258,8 @@ export class Broker {
     this.unlisten()
     await this.upkeep.stop()
     this.control.stop()
+    this.repairs.stop()
+    this.data?.stop()
     this.context.ticking.stop()
     for (const runtime of this.runtimes.all()) runtime.stop()
     await this.context.seals.settled()

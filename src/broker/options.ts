@@ -12,6 +12,7 @@ import type { Metrics } from '../ports/metrics.ts'
 import type { Random } from '../ports/random.ts'
 import type { Address } from '../ports/streams.ts'
 import type { LogStore } from '../storage/types.ts'
+import type { DataLinks } from './data/types.ts'
 import type { MetadataLog } from './metadata/types.ts'
 import type { Control, Replicas } from './replica/types.ts'
 
@@ -87,6 +88,8 @@ export interface BrokerOptions extends ReplicationOptions {
 }
 
 export interface BrokerParts {
+  /** The links on the data port; what they receive goes to `Broker.received`. Absent: this broker reaches no other. */
+  readonly data?: DataLinks
   /** What decides over the replicas here; absent: this broker has no others, and decides alone. */
   readonly control?: (replicas: () => Replicas) => Control
   readonly ports: BrokerPorts

@@ -13,8 +13,10 @@ import { ACKS_NONE } from '../sinks.ts'
 import type { RangeContext } from './context.ts'
 import type { RangeCopy, RangeRole } from './copy.ts'
 
-/** Who the follower tells how far it is. */
+/** The connection on which the leader's stream is open. */
 export interface FollowerEnds {
+  /** When the leader last said that nothing is new but what it told. */
+  readonly heardAtMs: number
   /** More may be acknowledged than before. */
   acked(follower: RangeFollower): void
 }
@@ -23,10 +25,10 @@ export class RangeFollower implements RangeRole {
   readonly copy: RangeCopy
   readonly context: RangeContext
   segment: SegmentFollower
-  /** When the leader last said where its high watermark is. */
-  heardAtMs: number | undefined
-  /** Where acknowledgements go while the leader's stream is open. */
+  /** While the leader's stream is open. */
   ends: FollowerEnds | undefined
+  /** Of the broker that leads, when it first opened its stream. */
+  leaderBoot: number | undefined
   /** Came, and there was no room for it yet. */
   private parked: Entry[] = []
 
@@ -50,16 +52,23 @@ export class RangeFollower implements RangeRole {
   /** The copy's open segment is one that this broker follows, and it was not followed before. */
   opened(): void {
     this.ends = undefined
+    this.leaderBoot = undefined
     this.parked = []
-    this.heardAtMs = undefined
     this.segment = this.makeSegment()
   }
 
   loaded(): void {}
 
-  /** The leader's stream may begin: the fold is there. */
-  get ready(): boolean {
-    return this.copy.state !== undefined && this.copy.status === 'live'
+  /** When the leader was last heard of; undefined: it is not connected. */
+  get heardAtMs(): number | undefined {
+    return this.ends?.heardAtMs
+  }
+
+  /** The leader's stream begins, or begins anew, at the next entry. */
+  begin(ends: FollowerEnds): SegmentFollower {
+    this.ends = ends
+    this.parked = []
+    return this.segment
   }
 
   /** Entries of an append, in order. Answers why they are refused, which ends the stream. */
@@ -128,9 +137,8 @@ export class RangeFollower implements RangeRole {
     copy.commitTo(segment.highWatermark)
   }
 
-  /** What the leader says of its high watermark, as news or once more. */
-  heard(highWatermark: number, nowMs: number): void {
-    this.heardAtMs = nowMs
+  /** What the leader says of its high watermark. */
+  heard(highWatermark: number): void {
     this.segment.heard(highWatermark)
     this.copy.commitTo(this.segment.highWatermark)
   }

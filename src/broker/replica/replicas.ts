@@ -11,6 +11,7 @@ import type { RangeCopy } from '../range/copy.ts'
 import { RangeFollower } from '../range/follower.ts'
 import { RangeLeader } from '../range/leader.ts'
 import type { TopicRuntimes } from '../topics/runtimes.ts'
+import type { Repairs } from './repairs.ts'
 import type { Stager } from './stager.ts'
 import type { Replicas } from './types.ts'
 
@@ -18,6 +19,7 @@ export interface LocalReplicasOptions {
   readonly context: RangeContext
   readonly runtimes: TopicRuntimes
   readonly stager: Stager
+  readonly repairs: Repairs
   /** Of this broker. */
   readonly boot: number
   /** With what this broker has applied of it. */
@@ -76,13 +78,14 @@ export class LocalReplicas implements Replicas {
   }
 
   async inspect(key: SegmentKey): Promise<InspectAnswer> {
-    const { context, runtimes } = this.options
+    const { context, runtimes, repairs } = this.options
     const topic = runtimes.get(key.topicId)?.topic
     const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
     const segment = range === undefined ? undefined : segmentByNumber(range, key.segment)
     const end = segment?.endEntry
     if (end === undefined) throw notHeld(key)
     const log = context.store.find(key)
+    repairs.lookAt(key)
     if (log === undefined) {
       return end === 0
         ? { kind: 'whole', digest: new EntryDigest(placeOfKey(key)).hex() }

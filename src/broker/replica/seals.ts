@@ -9,11 +9,16 @@ import type { SegmentLog } from '../../storage/types.ts'
 export class Seals {
   private readonly log: Log
   private readonly running = new Map<string, Promise<void>>()
-  /** Called when one is done, whatever became of it. */
+  /** Called when one is done, or cannot be for what is damaged. */
   onSealed: (key: SegmentKey) => void = () => {}
 
   constructor(log: Log) {
     this.log = log
+  }
+
+  /** One is being written. */
+  has(key: SegmentKey): boolean {
+    return this.running.has(keyText(key))
   }
 
   /** `segment`: undefined when nothing of it is here. */
@@ -31,9 +36,8 @@ export class Seals {
       (error: unknown) => {
         this.running.delete(text)
         // Damage is marked at the segment itself, and a disk that failed stops the broker.
-        const damaged = error instanceof EastGuardError && error.code === 'DAMAGED'
-        if (!damaged) this.log.error('a segment could not be sealed', { ...key, err: error })
-        this.onSealed(key)
+        if (error instanceof EastGuardError && error.code === 'DAMAGED') this.onSealed(key)
+        else this.log.error('a segment could not be sealed', { ...key, err: error })
       },
     )
     this.running.set(text, work)

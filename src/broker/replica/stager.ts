@@ -154,8 +154,9 @@ export function storeHere(context: RangeContext): StageRoads {
 }
 
 export async function storePackage(context: RangeContext, pack: StagePackage): Promise<void> {
-  const { key, token, state } = pack
-  await context.store.stageState(key, token, state)
+  const { key, token, state, tail: entries } = pack
+  const of = { ...key, segment: key.segment - 1 }
+  await context.store.stagePackage(key, token, { state, tail: { of, entries } })
   context.staged.stored(key, token, state)
 }
 

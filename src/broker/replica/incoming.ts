@@ -1,0 +1,174 @@
+// Entries from segments' leaders, on their way to the followers here. A channel is known as long as the connection on which it
+// was opened; acknowledgements of all channels of a connection that a sync has brought go back in one message.
+
+import { equalBytes, fromHex } from '../../base/bytes.ts'
+import { openOf, rangeByNumber } from '../../core/metadata/lookup.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { Append, Open, OpenedResult, Watermarks } from '../../wire/data/types.ts'
+import type { DataLinks } from '../data/types.ts'
+import type { RangeContext } from '../range/context.ts'
+import { type FollowerEnds, RangeFollower } from '../range/follower.ts'
+import type { TopicRuntimes } from '../topics/runtimes.ts'
+
+/** The link has no room for acknowledgements. */
+const AGAIN_MS = 10
+
+export class Incoming {
+  private readonly context: RangeContext
+  private readonly runtimes: TopicRuntimes
+  private readonly links: DataLinks
+  private readonly peers = new Map<NodeId, IncomingPeer>()
+
+  constructor(context: RangeContext, runtimes: TopicRuntimes, links: DataLinks) {
+    this.context = context
+    this.runtimes = runtimes
+    this.links = links
+  }
+
+  link(node: NodeId, up: boolean): void {
+    this.peers.get(node)?.close()
+    if (up) this.peers.set(node, new IncomingPeer(node, this.context, this.links))
+    else this.peers.delete(node)
+  }
+
+  open(from: NodeId, boot: number, open: Open): void {
+    const peer = this.peers.get(from)
+    if (peer === undefined) return
+    const { channel } = open
+    const answer = this.answer(from, boot, open)
+    if (answer instanceof RangeFollower) peer.begin(channel, answer, open.highWatermark)
+    else peer.send({ kind: 'opened', channel, result: answer })
+  }
+
+  private answer(from: NodeId, boot: number, { key, token }: Open): RangeFollower | OpenedResult {
+    const runtime = this.runtimes.get(key.topicId)
+    const copy = runtime?.copyOfRange(key.range)
+    if (runtime === undefined || copy?.key.segment !== key.segment) {
+      const range = runtime === undefined ? undefined : rangeByNumber(runtime.topic, key.range)
+      const open = range === undefined ? undefined : openOf(range)
+      const passed = open !== undefined && open.segment > key.segment
+      return passed ? { kind: 'refused', why: 'the segment is sealed' } : { kind: 'not-yet' }
+    }
+    const { role } = copy
+    if (!(role instanceof RangeFollower) || copy.open.replicas[0] !== from) {
+      return { kind: 'refused', why: 'the sender does not lead the segment' }
+    }
+    if (copy.open.token !== token) return { kind: 'refused', why: 'it was staged otherwise' }
+    if (copy.status !== 'live') return { kind: 'refused', why: copy.fault?.message ?? 'damaged' }
+    if (role.segment.fenced) return { kind: 'refused', why: 'the segment is fenced here' }
+    role.leaderBoot ??= boot
+    if (role.leaderBoot !== boot) return { kind: 'refused', why: 'its leader has restarted' }
+    if (copy.state !== undefined) return role
+    copy.ensureLoaded()?.catch(() => {})
+    return { kind: 'not-yet' }
+  }
+
+  append(from: NodeId, append: Append): void {
+    this.peers.get(from)?.append(append)
+  }
+
+  watermarks(from: NodeId, { of }: Watermarks): void {
+    const peer = this.peers.get(from)
+    if (peer === undefined) return
+    peer.heardAtMs = this.context.clock.monotonic()
+    for (const { channel, highWatermark } of of) peer.heard(channel, highWatermark)
+  }
+}
+
+class IncomingPeer implements FollowerEnds {
+  heardAtMs: number
+  private readonly node: NodeId
+  private readonly context: RangeContext
+  private readonly links: DataLinks
+  private readonly followers = new Map<number, RangeFollower>()
+  private readonly channels = new Map<RangeFollower, number>()
+  private due = new Set<RangeFollower>()
+  private flushing = false
+  private closed = false
+
+  constructor(node: NodeId, context: RangeContext, links: DataLinks) {
+    this.node = node
+    this.context = context
+    this.links = links
+    this.heardAtMs = context.clock.monotonic()
+  }
+
+  send(message: Parameters<DataLinks['send']>[1]): boolean {
+    return this.links.send(this.node, message)
+  }
+
+  begin(channel: number, follower: RangeFollower, highWatermark: number): void {
+    this.followers.set(channel, follower)
+    this.channels.set(follower, channel)
+    const { next, ackable: durableEnd } = follower.begin(this)
+    follower.onRefused = (entryNumber, why) => this.refuse(channel, entryNumber, why)
+    const result = { kind: 'ready', next, durableEnd } as const
+    if (!this.send({ kind: 'opened', channel, result })) this.end(channel)
+    else follower.heard(highWatermark)
+  }
+
+  append({ channel, place, entries, highWatermark }: Append): void {
+    const follower = this.followers.get(channel)
+    if (follower === undefined) return
+    const { topicId, range, segment } = follower.copy.key
+    const [first] = entries
+    const right =
+      place !== undefined &&
+      place.segment === segment &&
+      place.range === range &&
+      equalBytes(place.topicIdBytes, fromHex(topicId))
+    if (first !== undefined && !right) {
+      this.refuse(channel, first.entryNumber, 'it is of another segment')
+      return
+    }
+    const refused = follower.take(this.node, entries)
+    if (refused !== undefined) this.refuse(channel, refused.entryNumber, refused.why)
+    else follower.heard(highWatermark)
+  }
+
+  heard(channel: number, highWatermark: number): void {
+    this.followers.get(channel)?.heard(highWatermark)
+  }
+
+  private refuse(channel: number, entryNumber: number, why: string): void {
+    this.end(channel)
+    this.send({ kind: 'refuse', channel, entryNumber, why })
+  }
+
+  private end(channel: number): void {
+    const follower = this.followers.get(channel)
+    if (follower === undefined) return
+    this.followers.delete(channel)
+    this.channels.delete(follower)
+    this.due.delete(follower)
+    if (follower.ends === this) follower.ends = undefined
+  }
+
+  acked(follower: RangeFollower): void {
+    this.due.add(follower)
+    if (this.flushing) return
+    this.flushing = true
+    this.context.clock.nextTurn(() => this.flush())
+  }
+
+  /** All that the syncs of this turn have made durable. */
+  private flush(): void {
+    this.flushing = false
+    if (this.closed || this.due.size === 0) return
+    const { due } = this
+    const of = Array.from(due, (follower) => ({
+      channel: this.channels.get(follower) ?? 0,
+      end: follower.segment.ackable,
+    }))
+    this.due = new Set()
+    if (this.send({ kind: 'acks', of })) return
+    for (const follower of due) this.due.add(follower)
+    this.flushing = true
+    this.context.clock.after(AGAIN_MS, () => this.flush())
+  }
+
+  close(): void {
+    this.closed = true
+    for (const channel of Array.from(this.followers.keys())) this.end(channel)
+  }
+}

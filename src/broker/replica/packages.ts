@@ -1,0 +1,228 @@
+// Packages on the data port: what a holder stages with the replicas of a successor, sent in parts and stored whole.
+//
+//   holder ── stage: state, state, ... entries, entries, last ──> replica ── LogStore.stagePackage ──> stage-stored
+//
+// A link that breaks takes what was sent of a package with it; it is sent again from its beginning. Parts are not acknowledged
+// one by one: nothing is known of a package until all of it is durable.
+
+import { EastGuardError } from '../../base/errors.ts'
+import type { Entry } from '../../model/entry.ts'
+import type { NodeId } from '../../model/ids.ts'
+import { placeOfKey } from '../../model/segment-key.ts'
+import type { Timer } from '../../ports/clock.ts'
+import { encodeEntries, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
+import { stageFrame } from '../../wire/data/load.ts'
+import type { Stage, StageStored } from '../../wire/data/types.ts'
+import type { DataLinks, Flow } from '../data/types.ts'
+import type { RangeContext } from '../range/context.ts'
+import { type StagePackage, type StageRoads, storePackage } from './stager.ts'
+
+const PART_BYTES = 256 * 1024
+/** Of one package, state and tail. */
+const PACKAGE_BYTES_MAX = 256 * 1024 * 1024
+const NO_STATE = new Uint8Array(0)
+const NO_FRAMES: readonly Uint8Array[] = []
+
+interface Order {
+  readonly node: NodeId
+  readonly pack: StagePackage
+  readonly flow: Flow
+  readonly timer: Timer
+  /** What has been given to the link. */
+  stateAt: number
+  tailAt: number
+  last: boolean
+  readonly settle: (failed: string | undefined) => void
+}
+
+/** To others' disks, and to this broker's own. */
+export class PackageSender implements StageRoads {
+  private readonly context: RangeContext
+  private readonly links: DataLinks
+  private readonly orders = new Map<number, Order>()
+  private lastOrder = 0
+
+  constructor(context: RangeContext, links: DataLinks) {
+    this.context = context
+    this.links = links
+  }
+
+  async store(node: NodeId, pack: StagePackage): Promise<void> {
+    if (node === this.context.nodeId) return await storePackage(this.context, pack)
+    const failed = await this.send(node, pack)
+    if (failed !== undefined) throw new EastGuardError('NOT_READY', failed)
+  }
+
+  private send(node: NodeId, pack: StagePackage): Promise<string | undefined> {
+    const id = ++this.lastOrder
+    const { stageTimeoutMs } = this.context.timing
+    return new Promise((resolve) => {
+      const settle = (failed: string | undefined): void => {
+        const order = this.orders.get(id)
+        if (order === undefined) return
+        this.orders.delete(id)
+        order.timer.cancel()
+        order.flow.close()
+        resolve(failed)
+      }
+      const flow = this.links.flow(node, {
+        way: 'out',
+        bulk: true,
+        fill: (budget) => this.fill(id, budget),
+      })
+      const late = `it has not stored what was staged within ${stageTimeoutMs} ms`
+      const timer = this.context.clock.after(stageTimeoutMs, () => settle(late))
+      this.orders.set(id, { node, pack, flow, timer, stateAt: 0, tailAt: 0, last: false, settle })
+      flow.ready()
+    })
+  }
+
+  link(node: NodeId, up: boolean): void {
+    for (const order of this.orders.values()) {
+      if (order.node !== node) continue
+      order.stateAt = 0
+      order.tailAt = 0
+      order.last = false
+      if (up) order.flow.ready()
+    }
+  }
+
+  stored(from: NodeId, { order: id, failed }: StageStored): void {
+    const order = this.orders.get(id)
+    if (order?.node === from) order.settle(failed)
+  }
+
+  private fill(id: number, budgetBytes: number): readonly Uint8Array[] {
+    const order = this.orders.get(id)
+    if (order === undefined || order.last) return NO_FRAMES
+    const { pack, stateAt } = order
+    const budget = Math.min(budgetBytes, PART_BYTES)
+    const state =
+      stateAt < pack.state.length ? pack.state.subarray(stateAt, stateAt + budget) : NO_STATE
+    order.stateAt += state.length
+    const entries =
+      order.stateAt < pack.state.length ? [] : nextEntries(order, budget - state.length)
+    order.tailAt += entries.length
+    order.last = order.stateAt === pack.state.length && order.tailAt === pack.tail.length
+    const { key, token, tailFrom, tail } = pack
+    const place = placeOfKey({ ...key, segment: key.segment - 1 })
+    return stageFrame(
+      {
+        order: id,
+        key,
+        token,
+        tailFrom,
+        end: tailFrom + tail.length,
+        stateBytes: pack.state.length,
+        stateOffset: stateAt,
+        state,
+        last: order.last,
+      },
+      entries.length === 0 ? NO_ENTRIES : encodeEntries(place, entries),
+    )
+  }
+}
+
+function nextEntries({ pack, tailAt, stateAt }: Order, budget: number): readonly Entry[] {
+  let end = tailAt
+  let bytes = 0
+  while (end < pack.tail.length) {
+    bytes += entryBytes(pack.tail[end] as Entry)
+    // An entry may be larger than a part: then it is alone in it.
+    if (bytes > budget && (end > tailAt || stateAt < pack.state.length)) break
+    end++
+  }
+  return pack.tail.slice(tailAt, end)
+}
+
+interface Assembly {
+  readonly state: Uint8Array
+  stateAt: number
+  readonly tail: Entry[]
+  bytes: number
+}
+
+/** Packages from holders elsewhere, into this broker's store. */
+export class PackageReceiver {
+  private readonly context: RangeContext
+  private readonly links: DataLinks
+  /** By peer, then by its order. */
+  private readonly peers = new Map<NodeId, Map<number, Assembly>>()
+
+  constructor(context: RangeContext, links: DataLinks) {
+    this.context = context
+    this.links = links
+  }
+
+  link(node: NodeId): void {
+    this.peers.delete(node)
+  }
+
+  receive(from: NodeId, part: Stage): void {
+    const { order } = part
+    try {
+      const whole = this.assemble(from, part)
+      if (whole === undefined) return
+      this.peers.get(from)?.delete(order)
+      this.store(whole).then(
+        () => this.answer(from, order, undefined),
+        (error: unknown) => this.answer(from, order, textOf(error)),
+      )
+    } catch (error) {
+      this.peers.get(from)?.delete(order)
+      this.answer(from, order, textOf(error))
+    }
+  }
+
+  private answer(to: NodeId, order: number, failed: string | undefined): void {
+    this.links.send(to, { kind: 'stage-stored', order, failed })
+  }
+
+  private assemble(from: NodeId, part: Stage): StagePackage | undefined {
+    const orders = this.peers.get(from) ?? new Map<number, Assembly>()
+    this.peers.set(from, orders)
+    const { order, stateOffset, state, entries, tailFrom } = part
+    let assembly = orders.get(order)
+    if (assembly === undefined) {
+      // A part of something that was given up.
+      if (stateOffset > 0) return undefined
+      if (part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
+      assembly = { state: new Uint8Array(part.stateBytes), stateAt: 0, tail: [], bytes: 0 }
+      orders.set(order, assembly)
+    }
+    if (stateOffset !== assembly.stateAt) throw outOfOrder()
+    assembly.state.set(state, stateOffset)
+    assembly.stateAt += state.length
+    for (const entry of entries) {
+      if (entry.entryNumber !== tailFrom + assembly.tail.length) throw outOfOrder()
+      assembly.tail.push(entry)
+      assembly.bytes += entryBytes(entry)
+    }
+    if (assembly.bytes + part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
+    if (!part.last) return undefined
+    const { key, token } = part
+    const whole =
+      assembly.stateAt === part.stateBytes && assembly.tail.length === part.end - tailFrom
+    if (!whole) throw outOfOrder()
+    return { key, token, state: assembly.state, tailFrom, tail: assembly.tail }
+  }
+
+  private async store(pack: StagePackage): Promise<void> {
+    // The same package by another way, or sent again after the link broke.
+    if (this.context.staged.has(pack.key, pack.token)) return
+    await storePackage(this.context, pack)
+  }
+}
+
+function outOfOrder(): EastGuardError {
+  return new EastGuardError('MALFORMED_REQUEST', 'parts of what was staged are missing')
+}
+
+function tooLarge(): EastGuardError {
+  const message = `what is to be staged is larger than ${PACKAGE_BYTES_MAX} bytes`
+  return new EastGuardError('MALFORMED_REQUEST', message)
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
