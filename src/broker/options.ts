@@ -37,6 +37,8 @@ export interface Neighbour {
   readonly hostLabel: string
   readonly rackLabel: string
   readonly state: MemberState
+  /** Of its present start, as far as known. */
+  readonly boot: number | undefined
   /** Where brokers reach it, where clients do, and where what brokers replicate goes. */
   readonly cluster: Address
   readonly client: Address

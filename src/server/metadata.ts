@@ -5,6 +5,7 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import { openShardedLog, type ShardedLog } from '../broker/metadata/sharded-log.ts'
+import type { PeersOptions } from '../broker/peers/peers.ts'
 import { Peers } from '../broker/peers/peers.ts'
 import { PEERS_SETTINGS } from '../broker/peers/settings.ts'
 import { Keeper } from '../broker/shards/keeper.ts'
@@ -37,10 +38,16 @@ export interface MetadataOptions {
   onRefusedAsOld(by: NodeId): void
 }
 
+type Receive = PeersOptions['receive']
+
 export interface OpenedMetadata {
   readonly log: ShardedLog
   /** Where other brokers reach this one; undefined when it stays alone. */
   readonly cluster: Address | undefined
+  /** To another broker, in order, unless it is lost on the way. */
+  readonly send: (...to: Parameters<Peers['send']>) => void
+  /** `listener` hears all that other brokers say, of shards too. */
+  onMessages(listener: Receive): void
   close(): Promise<void>
 }
 
@@ -50,7 +57,12 @@ export async function openMetadata(options: MetadataOptions): Promise<OpenedMeta
   const { address } = neighbourhood
   let log: ShardedLog | undefined
   let keeper: Keeper | undefined
-  const peers = address === undefined ? undefined : linksOf(options, () => log)
+  let listener: Receive = () => {}
+  const receive: Receive = (from, messages) => {
+    log?.shards.receive(from, messages)
+    listener(from, messages)
+  }
+  const peers = address === undefined ? undefined : linksOf(options, receive)
   const close = async (): Promise<void> => {
     keeper?.stop()
     await log?.shards.handAllOver(HAND_OVER_MS)
@@ -62,23 +74,33 @@ export async function openMetadata(options: MetadataOptions): Promise<OpenedMeta
     const opened = shardsOf(options, peers)
     log = opened
     neighbourhood.onHint(({ shard, leader, term }) => opened.shards.hear(shard, leader, term))
-    const listener = address === undefined ? undefined : await peers?.listen(address)
+    const bound = address === undefined ? undefined : await peers?.listen(address)
     keeper = keeperOf(options, opened)
-    return { log, cluster: listener?.address, close }
+    return {
+      log,
+      cluster: bound?.address,
+      send: (to, messages) => {
+        peers?.send(to, messages)
+      },
+      onMessages: (heard) => {
+        listener = heard
+      },
+      close,
+    }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-function linksOf(options: MetadataOptions, log: () => ShardedLog | undefined): Peers {
+function linksOf(options: MetadataOptions, receive: Receive): Peers {
   const { ports, neighbourhood, cluster } = options
   const { nodeId, starts } = options.dataDir
   return new Peers({
     ports: { ...ports, streams: neighbourhood.streams },
     identity: { clusterId: cluster.id, nodeId, starts },
     directory: neighbourhood,
-    receive: (from, messages) => log()?.shards.receive(from, messages),
+    receive,
     settings: PEERS_SETTINGS,
     memory: memoryOf(options),
     onRefusedAsOld: (by) => options.onRefusedAsOld(by),

@@ -55,6 +55,6 @@ function describe(state: Neighbour['state'], leader: Neighbour['nodeId']): Descr
 
 function other(nodeId: Neighbour['nodeId'], state: Neighbour['state']): Neighbour {
   const address = { host: '10.0.0.2', port: 2922 }
-  const names = { displayName: 'other', hostLabel: 'there', rackLabel: 'r' }
+  const names = { displayName: 'other', hostLabel: 'there', rackLabel: 'r', boot: 1 }
   return { nodeId, ...names, state, cluster: address, client: address, data: address }
 }

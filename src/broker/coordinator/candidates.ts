@@ -1,26 +1,21 @@
-// Who may get a segment, as the care of a range asks for it: core/placement says how they are chosen.
+// Who may get a segment of one range, as its care asks for it.
 
 import { placeSegment } from '../../core/placement/segment-placement.ts'
 import type { Candidates } from '../../core/segment/care-types.ts'
 import type { SegmentLoad } from '../topics/load.ts'
 import type { Brokers } from './brokers.ts'
 
-export function candidates(brokers: Brokers, loads: SegmentLoad): Candidates {
+/** `salt`: by which equal brokers share ranges out among themselves. */
+export function candidatesFor(brokers: Brokers, load: SegmentLoad, salt: string): Candidates {
   return {
     alive: (node) => brokers.alive(node),
     leaving: (node) => brokers.leaving(node),
     boot: (node) => brokers.boot(node),
-    pick: (n, keep, first, without) => {
-      const free = brokers
-        .healthy()
-        .filter(({ node }) => without?.has(node) !== true)
-        .map(({ node, hostLabel: host, rackLabel: rack }) => ({
-          node,
-          host,
-          rack,
-          ...loads.of(node),
-        }))
-      return placeSegment(free, { count: n, keep, first, salt: '' })
+    pick: (count, keep, first, without) => {
+      const placed = brokers.healthy().flatMap(({ node, hostLabel: host, rackLabel: rack }) => {
+        return without?.has(node) === true ? [] : [{ node, host, rack, ...load.of(node) }]
+      })
+      return placeSegment(placed, { count, keep, first, salt })
     },
   }
 }

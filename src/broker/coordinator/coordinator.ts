@@ -7,6 +7,7 @@
 // By the clock it looks only at who leads something in a shard, and at ranges under care: never at all topics.
 
 import type { Topic } from '../../core/metadata/types.ts'
+import { LeaseDesk } from '../../core/segment/lease-desk.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import { shardOfTopic } from '../../model/shards.ts'
@@ -14,7 +15,7 @@ import type { Timer } from '../../ports/clock.ts'
 import type { LeaseRequest, SegmentMessage, ShardAt } from '../../wire/peer/segments.ts'
 import { SegmentLoad } from '../topics/load.ts'
 import { Brokers } from './brokers.ts'
-import { candidates } from './candidates.ts'
+import { candidatesFor } from './candidates.ts'
 import { Effects } from './effects.ts'
 import { LedShard } from './led-shard.ts'
 import { RangeCares } from './range-cares.ts'
@@ -42,6 +43,7 @@ export class Coordinator {
   private readonly brokers: Brokers
   private readonly cares: RangeCares
   private readonly led = new Map<number, LedShard>()
+  private readonly desk: LeaseDesk
   /** Shards whose topics should be looked at. */
   private readonly unsurveyed = new Set<LedShard>()
   private readonly unlisten: () => void
@@ -52,6 +54,7 @@ export class Coordinator {
     const { ports, metadata, timing } = options
     this.options = options
     this.send = send
+    this.desk = new LeaseDesk(timing)
     this.brokers = new Brokers({
       seen: () => options.brokers(),
       nodes: () => metadata.state.nodes,
@@ -61,13 +64,13 @@ export class Coordinator {
       if (this.cares.of(one.key) !== one) return
       this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
     })
-    const among = candidates(this.brokers, new SegmentLoad(metadata))
+    const load = new SegmentLoad(metadata)
     this.cares = new RangeCares({
       clock: ports.clock,
       random: ports.random,
       timing,
       topic: (topicId) => metadata.state.topics.get(topicId),
-      candidates: among,
+      candidatesOf: (range) => candidatesFor(this.brokers, load, range),
       perform: (one, effect) => effects.perform(one, effect),
     })
     this.unlisten = metadata.onChange((changed, shard) => this.changed(changed, shard))
@@ -120,7 +123,7 @@ export class Coordinator {
     for (let shard = 0; shard < shards.count; shard++) this.ledOf(shard)
     if (this.brokers.look(this.now)) this.brokersChanged()
     for (const led of this.led.values()) {
-      if (led.lapse(this.now, timing.leaseGraceMs)) this.unsurveyed.add(led)
+      if (led.lapse(this.now, timing)) this.unsurveyed.add(led)
     }
     this.surveySome()
   }
@@ -140,7 +143,8 @@ export class Coordinator {
     if (led?.term === term) return led
     if (led !== undefined) this.lost(led)
     if (term === undefined) return undefined
-    led = new LedShard(shard, term, shards.copyOf(shard).state.topics.values(), this.now)
+    const { topics } = shards.copyOf(shard).state
+    led = new LedShard({ shard, term, topics: topics.values(), desk: this.desk, nowMs: this.now })
     this.led.set(shard, led)
     this.unsurveyed.add(led)
     return led
@@ -148,6 +152,7 @@ export class Coordinator {
 
   private lost(led: LedShard): void {
     this.led.delete(led.shard)
+    this.desk.leadsNoMore(led.shard)
     this.unsurveyed.delete(led)
     this.cares.drop(led)
   }
@@ -234,30 +239,29 @@ export class Coordinator {
   // Leases.
 
   private leaseRequested(from: NodeId, request: LeaseRequest): void {
-    const { timing, shards, ports } = this.options
-    const { boot, seq } = request
-    // A disk that is stuck is a dead leader, however lively it asks.
-    const stuck = request.oldestSyncMs > timing.replicaAckTimeoutMs
-    if (stuck) {
-      ports.log.warn('a broker gets no leases: its disk is stuck', {
-        node: from,
-        oldestSyncMs: request.oldestSyncMs,
-      })
-    }
+    const { shards, ports } = this.options
+    const { boot, seq, oldestSyncMs } = request
     const withheld = this.withheldFrom(from)
-    const confirmed: ShardAt[] = []
-    if (!stuck && withheld.length <= WITHHELD_MAX) {
-      for (const { shard } of request.shards) {
-        if (shard >= shards.count) continue
-        const led = this.ledOf(shard)
-        if (led === undefined || !shards.holdsLease(shard)) continue
-        led.confirmed(from, this.now)
-        confirmed.push({ shard, index: shards.copyOf(shard).appliedIndex })
-        this.tellConfirmed(led, from, boot)
-      }
+    const sure =
+      withheld.length > WITHHELD_MAX ? [] : request.shards.filter((one) => this.isSure(one))
+    const asked = { from, boot, oldestSyncMs, shards: sure.map(({ shard }) => shard) }
+    const { shards: confirmed, stuck } = this.desk.request(asked, this.now)
+    if (stuck) {
+      ports.log.warn('a broker gets no leases: its disk is stuck', { node: from, oldestSyncMs })
     }
-    this.send(from, { kind: 'lease-answer', seq, shards: confirmed, withheld })
+    const answer = confirmed.map((shard): ShardAt => {
+      const { appliedIndex: index } = shards.copyOf(shard)
+      return { shard, index }
+    })
+    this.send(from, { kind: 'lease-answer', seq, shards: answer, withheld })
+    this.tellConfirmed(new Set(confirmed), from, boot)
     this.unfit(from, request)
+  }
+
+  /** Nobody else can lead the shard at this moment, and this broker knows all of it. */
+  private isSure({ shard }: ShardAt): boolean {
+    const { shards } = this.options
+    return shard < shards.count && this.ledOf(shard) !== undefined && shards.holdsLease(shard)
   }
 
   private withheldFrom(leader: NodeId): readonly SegmentKey[] {
@@ -270,9 +274,10 @@ export class Coordinator {
     return withheld
   }
 
-  private tellConfirmed(led: LedShard, leader: NodeId, boot: number): void {
+  private tellConfirmed(shards: ReadonlySet<number>, leader: NodeId, boot: number): void {
+    if (shards.size === 0) return
     for (const one of this.cares.all()) {
-      if (one.led !== led || one.open.replicas[0] !== leader) continue
+      if (one.open.replicas[0] !== leader || !shards.has(one.led.shard)) continue
       one.care.confirmed(leader, this.now, boot)
     }
   }

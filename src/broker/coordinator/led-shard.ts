@@ -1,31 +1,44 @@
-// A shard that this broker leads, for as long as it does in one term: whose leases it has confirmed, and which brokers lead
-// open segments in it, so that a leader that asks for its lease no more is noticed without a look at every segment.
+// A shard that this broker leads, for as long as it does in one term: which brokers lead open segments in it, so that a leader
+// that asks for its leases no more is noticed without a look at every segment.
 
 import type { Topic } from '../../core/metadata/types.ts'
+import type { LeaseDesk } from '../../core/segment/lease-desk.ts'
+import type { SegmentTiming } from '../../core/segment/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 
 interface Leading {
   /** Open segments. */
   count: number
-  /** A new coordinator counts as if it had confirmed everyone at its election, and a new leader is confirmed by the entry that made it one. */
+  /** Who has only just begun to lead may not have asked yet. */
   readonly sinceMs: number
-  confirmedMs: number
   lapsed: boolean
+}
+
+interface LedShardOptions {
+  readonly shard: number
+  readonly term: number
+  /** All of the shard. */
+  readonly topics: Iterable<Topic>
+  readonly desk: LeaseDesk
+  /** No earlier than its election. */
+  readonly nowMs: number
 }
 
 export class LedShard {
   readonly shard: number
   readonly term: number
-  /** No earlier than that: leases that its predecessor confirmed are counted from here. */
   readonly electedAtMs: number
+  private readonly desk: LeaseDesk
   private readonly leading = new Map<NodeId, Leading>()
   /** Of each topic, who leads its open segments. */
   private readonly leaders = new Map<TopicId, readonly NodeId[]>()
 
-  constructor(shard: number, term: number, topics: Iterable<Topic>, nowMs: number) {
+  constructor({ shard, term, topics, desk, nowMs }: LedShardOptions) {
     this.shard = shard
     this.term = term
     this.electedAtMs = nowMs
+    this.desk = desk
+    desk.leads(shard, nowMs)
     for (const topic of topics) this.changed(topic.topicId, topic, nowMs)
   }
 
@@ -43,7 +56,7 @@ export class LedShard {
   private count(node: NodeId, nowMs: number): void {
     const leading = this.leading.get(node)
     if (leading !== undefined) leading.count++
-    else this.leading.set(node, { count: 1, sinceMs: nowMs, confirmedMs: nowMs, lapsed: false })
+    else this.leading.set(node, { count: 1, sinceMs: nowMs, lapsed: false })
   }
 
   private uncount(node: NodeId): void {
@@ -51,16 +64,10 @@ export class LedShard {
     if (leading !== undefined && --leading.count === 0) this.leading.delete(node)
   }
 
-  confirmed(node: NodeId, nowMs: number): void {
-    const leading = this.leading.get(node)
-    if (leading === undefined) return
-    leading.confirmedMs = nowMs
-    leading.lapsed = false
-  }
-
-  /** When it last may have been told that it may accept. */
+  /** From when its lease is counted. */
   confirmedMs(node: NodeId): number {
-    return this.leading.get(node)?.confirmedMs ?? this.electedAtMs
+    const { sinceMs = this.electedAtMs } = this.leading.get(node) ?? {}
+    return Math.max(sinceMs, this.desk.lastConfirmedMs(this.shard, node))
   }
 
   lapsed(node: NodeId): boolean {
@@ -68,12 +75,12 @@ export class LedShard {
   }
 
   /** Whether the lease of another leader has run out since the last look. */
-  lapse(nowMs: number, graceMs: number): boolean {
+  lapse(nowMs: number, { leaseGraceMs }: SegmentTiming): boolean {
     let found = false
-    for (const leading of this.leading.values()) {
-      if (leading.lapsed || nowMs - leading.confirmedMs < graceMs) continue
-      leading.lapsed = true
-      found = true
+    for (const [node, leading] of this.leading) {
+      const lapsed = nowMs - this.confirmedMs(node) >= leaseGraceMs
+      if (lapsed && !leading.lapsed) found = true
+      leading.lapsed = lapsed
     }
     return found
   }

@@ -47,6 +47,7 @@ export interface UnderCare {
   readonly key: RangeKey
   readonly topicName: string
   readonly care: RangeCare
+  readonly candidates: Candidates
   readonly urgent: boolean
   open: Segment
   /** It is well since. */
@@ -58,7 +59,8 @@ export interface RangeCaresOptions {
   readonly random: Random
   readonly timing: SegmentTiming
   topic(topicId: TopicId): Topic | undefined
-  readonly candidates: Candidates
+  /** Who may get a segment of the range. */
+  candidatesOf(range: string): Candidates
   /** What a care wants done. */
   perform(one: UnderCare, effect: CareEffect): void
 }
@@ -87,7 +89,7 @@ export class RangeCares {
     const one = this.under.get(text)
     if (one !== undefined) {
       if (event !== undefined) event.tell(one.care, this.now)
-      else one.care.brokers(this.options.candidates, this.now)
+      else one.care.brokers(one.candidates, this.now)
       this.step(one)
       return
     }
@@ -141,7 +143,7 @@ export class RangeCares {
   /** Who is there has changed. */
   brokersChanged(): void {
     for (const one of Array.from(this.under.values())) {
-      one.care.brokers(this.options.candidates, this.now)
+      one.care.brokers(one.candidates, this.now)
       this.step(one)
     }
   }
@@ -202,7 +204,8 @@ export class RangeCares {
     const view = this.viewOf(key)
     const topic = this.options.topic(key.topicId)
     if (view === undefined || topic === undefined) return false
-    const { timing, random, candidates } = this.options
+    const { timing, random } = this.options
+    const candidates = this.options.candidatesOf(text)
     const nowMs = this.now
     const [leader] = view.segment.replicas
     assert(leader !== undefined, 'an open segment has a leader')
@@ -219,6 +222,7 @@ export class RangeCares {
       key,
       topicName: topic.name,
       care,
+      candidates,
       urgent,
       open: view.segment,
       idleMs: undefined,

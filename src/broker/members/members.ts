@@ -236,9 +236,19 @@ export class Members {
   known(): readonly Neighbour[] {
     const all: Neighbour[] = []
     for (const { member } of this.swim.table.all()) {
-      const { node: nodeId, state } = member
+      const { node: nodeId, state, boot } = member
       const { name: displayName, hostLabel, rackLabel, cluster, client, data } = member.profile
-      all.push({ nodeId, displayName, hostLabel, rackLabel, state, cluster, client, data })
+      all.push({
+        nodeId,
+        displayName,
+        hostLabel,
+        rackLabel,
+        state,
+        boot,
+        cluster,
+        client,
+        data,
+      })
     }
     return all
   }

@@ -70,6 +70,7 @@ export class Machines {
                   hostLabel: host,
                   rackLabel: '',
                   state: 'alive' as const,
+                  boot: undefined,
                   cluster: { host, port: CLUSTER_PORT },
                   client: { host, port: CLIENT_PORT },
                   data: { host, port: DATA_PORT },

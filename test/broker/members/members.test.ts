@@ -30,6 +30,7 @@ test('two brokers become one cluster, and whoever joins takes its shards from it
       displayName: 'b',
       hostLabel: 'b',
       rackLabel: '',
+      boot: 1,
       state: 'alive',
       cluster: { host: 'b', port: 2922 },
       client: { host: 'b', port: 2921 },

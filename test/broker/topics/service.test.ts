@@ -35,6 +35,7 @@ function cluster({ others, replicasMax = 7, minInsync }: Cluster) {
         hostLabel: node,
         rackLabel: '',
         state,
+        boot: 1,
         cluster: address,
         client: address,
         data: address,
