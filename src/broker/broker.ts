@@ -8,7 +8,7 @@
 
 import { EastGuardError } from '../base/errors.ts'
 import type { NodeId, TopicId } from '../model/ids.ts'
-import type { NodeRole } from '../model/metadata.ts'
+import type { NodeRole, TopicView } from '../model/metadata.ts'
 import { redirectError, redirectIn } from '../model/redirect.ts'
 import type { DataMessage } from '../wire/data/types.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
@@ -31,6 +31,7 @@ import { NO_SENDINGS } from './replica/sending.ts'
 import { Stager, storeHere } from './replica/stager.ts'
 import type { Control, Replicas } from './replica/types.ts'
 import type { ProduceSink } from './sinks.ts'
+import { withHeld } from './topics/held.ts'
 import { TopicRuntime } from './topics/runtime.ts'
 import { TopicRuntimes } from './topics/runtimes.ts'
 import { TopicService } from './topics/service.ts'
@@ -212,6 +213,11 @@ export class Broker {
     } catch (error) {
       throw toEastGuardError(error)
     }
+  }
+
+  /** Rejects with UNKNOWN_TOPIC or METADATA_UNAVAILABLE. */
+  async describeTopic(ref: TopicRef): Promise<TopicView> {
+    return withHeld(await this.topics.findFresh(ref), this.parts.store)
   }
 
   async describeCluster(): Promise<DescribeClusterResponse> {

@@ -15,6 +15,18 @@ export interface SegmentView {
   readonly openedAtMs: number
   /** Entries in it, once sealed. */
   readonly endEntry?: number
+  /** Over all its entries, once every replica is known to have them: it is settled. Empty or absent: it is not. */
+  readonly digest?: string
+  /** Of a sealed one that is not settled: entries from here on may be on other brokers only, until repair has copied them. */
+  readonly tail?: { readonly from: number } | undefined
+  /** What the broker that was asked has of it. */
+  readonly held?: HeldSegment
+}
+
+export interface HeldSegment {
+  readonly entries: number
+  /** Of the entries with their envelopes. */
+  readonly bytes: number
 }
 
 export interface RangeView {

@@ -1,14 +1,14 @@
-// Topics: create, delete, alter, list, describe.
+// Topics: create, delete, alter, list; describe-topic.ts shows one.
 
 import { type Command, Option } from 'commander'
-import { EastGuardError } from '../../base/errors.ts'
 import type { CreatedTopic } from '../../client/api.ts'
 import type { TopicView } from '../../model/metadata.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { UsageError } from '../failure.ts'
-import { plural, showBytesCount, showDuration } from '../output.ts'
-import { collect, nameOf, POLICY_NAMES, policyJson, policyOf, wholeNumber } from './arguments.ts'
+import { plural } from '../output.ts'
+import { collect, POLICY_NAMES, policyOf, wholeNumber } from './arguments.ts'
+import { describeTopic, topicJson } from './describe-topic.ts'
 
 const CONFIG_HELP = `set a policy value (repeatable): ${POLICY_NAMES.join(', ')}`
 
@@ -166,107 +166,4 @@ async function listTopics({ out, client, call }: CommandContext): Promise<void> 
   if (out.json) await out.document({ topics: [...names] })
   else if (names.length === 0) out.note("there are no topics; 'create-topic <topic>' makes one")
   else for (const name of names) await out.line(name)
-}
-
-async function describeTopic({ out, client, call }: CommandContext, name: string): Promise<void> {
-  const admin = client.admin()
-  const topic = await admin.describeTopic(name, call)
-  let lost: unknown
-  const ends = await admin.listOffsets(name, 'latest', call).catch((error: unknown) => {
-    // Any broker knows the topic, and only one its records.
-    if (out.json || !(error instanceof EastGuardError) || !error.retriable) throw error
-    lost = error
-    return []
-  })
-  const partitions = ends.map(({ partition, offset }) => ({
-    partition,
-    start: topic.logStartOffsets[partition] ?? 0,
-    end: offset,
-  }))
-  if (out.json) {
-    await out.document({ ...topicJson(topic), offsets: partitions })
-    return
-  }
-  await out.line(`${name}  ${topic.topicId}  created ${new Date(topic.createdAtMs).toISOString()}`)
-  await out.table(['policy', 'value'], policyRows(topic.policy))
-  await out.table(
-    ['range', 'state', 'partitions', 'segments', 'open segment', 'replicas'],
-    topic.ranges.map((range) => {
-      const last = range.segments.at(-1)
-      return [
-        range.range,
-        range.state,
-        `${range.firstPartition}..${range.endPartition - 1}`,
-        range.segments.length,
-        last?.state === 'open' ? last.segment : '-',
-        last?.replicas.map((id) => id.slice(0, 8)).join(' ') ?? '-',
-      ]
-    }),
-  )
-  if (lost !== undefined) throw outOfReach(name, lost)
-  const used = partitions.filter(({ end }) => end > 0)
-  if (used.length === 0) await out.line('no records yet')
-  else {
-    await out.table(
-      ['partition', 'start', 'end', 'records'],
-      used.map(({ partition, start, end }) => [partition, start, end, end - start]),
-    )
-  }
-}
-
-function outOfReach(name: string, cause: unknown): EastGuardError {
-  return new EastGuardError(
-    'CONNECTION_FAILED',
-    `the broker that keeps the records of '${name}' cannot be reached, so its offsets are not known`,
-    { cause, hint: 'start that broker: describe-cluster shows which are missing' },
-  )
-}
-
-function policyRows(policy: TopicPolicy): [string, string | number][] {
-  return Object.entries(policy).map(([key, value]) => {
-    if (value === -1) return [nameOf(key), 'no limit']
-    if (key.endsWith('Ms')) return [nameOf(key), showDuration(value)]
-    if (key.endsWith('Bytes')) return [nameOf(key), showBytesCount(value)]
-    return [nameOf(key), String(value)]
-  })
-}
-
-function topicJson(topic: TopicView): {
-  readonly topic: string
-  readonly topic_id: string
-  readonly created_at_ms: number
-  readonly version: number
-  readonly policy: { readonly [key: string]: string | number }
-  readonly ranges: {
-    readonly range: number
-    readonly state: string
-    readonly first_partition: number
-    readonly end_partition: number
-    readonly segments: {
-      readonly segment: number
-      readonly state: string
-      readonly replicas: string[]
-      readonly opened_at_ms: number
-    }[]
-  }[]
-} {
-  return {
-    topic: topic.name,
-    topic_id: topic.topicId,
-    created_at_ms: topic.createdAtMs,
-    version: topic.version,
-    policy: policyJson(topic.policy),
-    ranges: topic.ranges.map((range) => ({
-      range: range.range,
-      state: range.state,
-      first_partition: range.firstPartition,
-      end_partition: range.endPartition,
-      segments: range.segments.map((segment) => ({
-        segment: segment.segment,
-        state: segment.state,
-        replicas: [...segment.replicas],
-        opened_at_ms: segment.openedAtMs,
-      })),
-    })),
-  }
 }

@@ -19,7 +19,7 @@ export interface Segment extends SegmentView {
   readonly token: string
   /** Of that state; empty with an empty token. */
   readonly stateDigest: string
-  /** Over all its entries. Empty: open, or not settled, which is until every replica has shown that it has all of it. */
+  /** Empty: open, or not settled, which is until every replica has shown that it has all of it. */
   readonly digest: string
   /** Of an unsettled one, when its own replicas may lack its last entries. */
   readonly tail: Tail | undefined

@@ -91,10 +91,8 @@ export function handlerOf(operation: number): Handler | undefined {
 
 async function describe(broker: Broker, name: string, brief: boolean): Promise<TopicDescription> {
   try {
-    return {
-      topic: await (brief ? broker.topics.findRoute({ name }) : broker.topics.findFresh({ name })),
-      brief,
-    }
+    const topic = await (brief ? broker.topics.findRoute({ name }) : broker.describeTopic({ name }))
+    return { topic, brief }
   } catch (error) {
     const known = toEastGuardError(error)
     // Nobody knows yet: the whole request may be sent again.

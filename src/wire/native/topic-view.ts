@@ -2,7 +2,8 @@
 //
 //   topic    text name │ 16B topic id │ policy │ i64 created ms │ i64 version │ list i64 log starts │ list range
 //   range    u32 range │ u8 state │ u32 first │ u32 end │ list u32 parents │ list u32 children │ list segment
-//   segment  i64 segment │ u8 state │ i64 opened ms │ i64 end entry (-1 open) │ list 16B replicas │ list i64 first offsets
+//   segment  i64 segment │ u8 state │ i64 opened ms │ i64 end entry (-1 open) │ text digest │ i64 tail from (-1 none) │
+//            i64 entries held (-1 not here) │ i64 bytes held │ list 16B replicas │ list i64 first offsets
 
 import { fromHex, toHex } from '../../base/bytes.ts'
 import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
@@ -10,6 +11,9 @@ import { nodeId, topicId } from '../../model/ids.ts'
 import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
 import { readList, writeList } from './message.ts'
 import { readWholePolicy, writePolicy } from './policy.ts'
+
+const SEGMENT_BYTES_LEAST = 59
+const NONE = -1
 
 const writeI64 = (w: ByteWriter, value: number): void => {
   w.i64(value)
@@ -33,7 +37,11 @@ export function topicViewBytesMost(topic: TopicView): number {
   let bytes = 2048 + 8 * topic.logStartOffsets.length
   for (const range of topic.ranges) {
     bytes += 25 + 4 * (range.parents.length + range.children.length)
-    for (const s of range.segments) bytes += 33 + 16 * s.replicas.length + 8 * s.firstOffsets.length
+    for (const s of range.segments) {
+      // A digest is hexadecimal; a character of any text takes three bytes at most.
+      bytes += SEGMENT_BYTES_LEAST + 3 * (s.digest?.length ?? 0)
+      bytes += 16 * s.replicas.length + 8 * s.firstOffsets.length
+    }
   }
   return bytes
 }
@@ -45,9 +53,20 @@ export function briefTopicView(topic: TopicView): TopicView {
     logStartOffsets: [],
     ranges: topic.ranges.map((range) => ({
       ...range,
-      segments: range.segments.slice(-1).map((segment) => ({ ...segment, firstOffsets: [] })),
+      segments: range.segments.slice(-1).map(briefSegment),
     })),
   }
+}
+
+function briefSegment({
+  segment,
+  state,
+  replicas,
+  openedAtMs,
+  endEntry,
+}: SegmentView): SegmentView {
+  const brief = { segment, state, replicas, openedAtMs, firstOffsets: [], digest: '' }
+  return endEntry === undefined ? brief : { ...brief, endEntry }
 }
 
 export function readTopicView(r: ByteReader): TopicView {
@@ -80,7 +99,7 @@ function readRange(r: ByteReader): RangeView {
     endPartition: r.u32(),
     parents: readList(r, 4, readU32),
     children: readList(r, 4, readU32),
-    segments: readList(r, 33, readSegment),
+    segments: readList(r, SEGMENT_BYTES_LEAST, readSegment),
   }
 }
 
@@ -88,7 +107,11 @@ function writeSegment(w: ByteWriter, s: SegmentView): void {
   w.i64(s.segment)
     .bool(s.state === 'sealed')
     .i64(s.openedAtMs)
-    .i64(s.endEntry ?? -1)
+    .i64(s.endEntry ?? NONE)
+    .text(s.digest ?? '')
+    .i64(s.tail?.from ?? NONE)
+    .i64(s.held?.entries ?? NONE)
+    .i64(s.held?.bytes ?? NONE)
   writeList(w, s.replicas, (_, replica) => {
     w.raw(fromHex(replica))
   })
@@ -100,11 +123,18 @@ function readSegment(r: ByteReader): SegmentView {
   const state = r.bool() ? 'sealed' : 'open'
   const openedAtMs = r.i64()
   const endEntry = r.i64()
+  const digest = r.text()
+  const from = r.i64()
+  const entries = r.i64()
+  const bytes = r.i64()
   return {
     segment,
     state,
     openedAtMs,
     ...(endEntry >= 0 ? { endEntry } : {}),
+    digest,
+    ...(from >= 0 ? { tail: { from } } : {}),
+    ...(entries >= 0 ? { held: { entries, bytes } } : {}),
     replicas: readList(r, 16, () => nodeId(toHex(r.raw(16)))),
     firstOffsets: readList(r, 8, readI64),
   }

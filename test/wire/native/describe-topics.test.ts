@@ -52,6 +52,7 @@ function longLived(segments: number): TopicView {
           replicas: [],
           firstOffsets: Array.from({ length: 1000 }, () => i),
           openedAtMs: i,
+          digest: '',
         })),
       },
     ],

@@ -97,12 +97,18 @@ const segment: fc.Arbitrary<SegmentView> = fc
       replicas: fc.array(nodeId, { maxLength: 3 }),
       firstOffsets: fc.array(i64, { maxLength: 4 }),
       openedAtMs: i64,
+      digest: text,
     }),
     fc.option(fc.maxSafeNat(), { nil: undefined }),
+    fc.option(fc.record({ from: fc.maxSafeNat() }), { nil: undefined }),
+    fc.option(fc.record({ entries: fc.maxSafeNat(), bytes: fc.maxSafeNat() }), { nil: undefined }),
   )
-  .map(([view, endEntry]) =>
-    endEntry === undefined ? { ...view, state: 'open' } : { ...view, state: 'sealed', endEntry },
-  )
+  .map(([view, endEntry, tail, held]) => ({
+    ...view,
+    ...(endEntry === undefined ? { state: 'open' } : { state: 'sealed', endEntry }),
+    ...(tail !== undefined && { tail }),
+    ...(held !== undefined && { held }),
+  }))
 
 const range: fc.Arbitrary<RangeView> = fc.record({
   range: u32,
