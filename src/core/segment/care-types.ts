@@ -37,6 +37,8 @@ export interface Candidates {
   ): readonly NodeId[]
   /** SWIM does not hold it dead or left. */
   alive(node: NodeId): boolean
+  /** Since when, of one that is not alive, if that is known. */
+  deadSince?(node: NodeId): number | undefined
   /** It is being drained, or was removed: it is given nothing, and what it has goes to others. */
   leaving(node: NodeId): boolean
   /** Of its present start, as far as known. */

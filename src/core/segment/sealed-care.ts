@@ -2,6 +2,7 @@
 // drained (PROTOCOLS §5).
 //
 //   unsettled ──every replica is whole, all with one digest──> SettleSegment ──> settled: a replica proves itself by the digest
+//               (who is gone is not waited for)
 //
 //   a replica is lost for repair_delay_ms, or drained ──> ReassignSegment add ──> it copies, and proves the digest ──> ReassignSegment drop
 //
@@ -104,7 +105,7 @@ export class SealedCare {
       this.inspections.bootIs(node, candidates.boot(node))
       if (candidates.alive(node)) this.deadSinceMs.delete(node)
       else if (!this.deadSinceMs.has(node)) {
-        this.deadSinceMs.set(node, nowMs)
+        this.deadSinceMs.set(node, candidates.deadSince?.(node) ?? nowMs)
         this.inspections.forget(node)
       }
     }
@@ -165,9 +166,8 @@ export class SealedCare {
     const found = this.inspections.digests(replicas)
     if (digest === '') {
       if (found.size > 1) this.differ(found)
-      const [one] = found.keys()
-      const all = found.size === 1 && found.get(one ?? '')?.length === replicas.length
-      if (all && one !== undefined) return { kind: 'settle', digest: one }
+      const one = this.agreed(found, candidates, nowMs)
+      if (one !== undefined) return { kind: 'settle', digest: one }
     } else {
       found.delete(digest)
       if (found.size > 0) this.differ(found)
@@ -177,6 +177,21 @@ export class SealedCare {
       change === undefined && digest !== '' && this.atRest(candidates) && found.size === 0
     if (this.quiet) this.problem = undefined
     return change
+  }
+
+  /** The digest of all that are left, if they are whole and as many as an open segment needs. */
+  private agreed(
+    found: ReadonlyMap<string, readonly NodeId[]>,
+    candidates: Candidates,
+    nowMs: number,
+  ): string | undefined {
+    const { segment, policy } = this.view
+    const staying = segment.replicas.filter((node) => !this.gone(node, candidates, nowMs))
+    const [one] = found
+    if (one === undefined || found.size > 1) return undefined
+    const [digest, whole] = one
+    const enough = staying.length >= Math.max(1, policy.minInsyncReplicas)
+    return enough && staying.every((node) => whole.includes(node)) ? digest : undefined
   }
 
   private reassignment(candidates: Candidates, nowMs: number): ReassignEffect | undefined {
@@ -203,7 +218,9 @@ export class SealedCare {
     candidates: Candidates,
     nowMs: number,
   ): ReassignEffect | undefined {
-    const { replicas } = this.view.segment
+    const { replicas, digest } = this.view.segment
+    // Before it is settled the one that goes may have what the others lack.
+    if (digest === '') return undefined
     const { replicationFactor, minInsyncReplicas } = this.view.policy
     const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs))
     const gone = replicas.filter((node) => !staying.includes(node))
