@@ -20,15 +20,10 @@ import type { Clock } from '../../../src/ports/clock.ts'
 import type { Address, Connection, Listener, Streams } from '../../../src/ports/streams.ts'
 import { simCompute } from '../../../src/sim/ports/compute.ts'
 import { allocateProducerId } from '../../../src/wire/native/allocate-producer-id.ts'
-import { consume } from '../../../src/wire/native/consume.ts'
 import { consumeCredit } from '../../../src/wire/native/consume-credit.ts'
-import { consumeDataHead } from '../../../src/wire/native/consume-data.ts'
 import { createTopic } from '../../../src/wire/native/create-topic.ts'
 import { deleteTopic } from '../../../src/wire/native/delete-topic.ts'
-import {
-  type DescribeClusterResponse,
-  describeCluster,
-} from '../../../src/wire/native/describe-cluster.ts'
+import { describeCluster } from '../../../src/wire/native/describe-cluster.ts'
 import { describeTopics } from '../../../src/wire/native/describe-topics.ts'
 import { FrameReader } from '../../../src/wire/native/frame-reader.ts'
 import {
@@ -53,7 +48,9 @@ import {
   slotLeastKeyHash,
   slotPartition,
 } from '../../../src/wire/native/produce.ts'
-import { FakePartition, type FakeTopic, judge, NODE, placed, refusal, view } from './fake-log.ts'
+import { FakePartition, type FakeTopic, judge, placed, refusal, topicById } from './fake-log.ts'
+import { LoneRuling, type Ruling } from './fake-ruling.ts'
+import { FakeStreams } from './fake-streams.ts'
 
 const FRAME_BYTES_MAX = 72 * 1024 * 1024
 
@@ -65,24 +62,15 @@ export type Fate =
   /** No answer ever comes. */
   | { readonly kind: 'silence'; readonly stored: boolean }
 
-interface Stream {
-  readonly connection: Connection
-  readonly requestId: number
-  readonly span: { readonly least: number; readonly greatest: number } | undefined
-  readonly places: { topic: FakeTopic; partition: number; offset: number; over: boolean }[]
-  credit: number
-}
-
 export class FakeBroker {
   readonly address: Address
-  readonly topics: Map<string, FakeTopic> = new Map()
+  readonly topics: Map<string, FakeTopic>
+  readonly streams: FakeStreams
   /** Decides over each PRODUCE frame, and over each of its batches: an error code refuses it. */
   fate: () => Fate = () => ({ kind: 'answer' })
   refuse: (batch: Uint8Array) => ErrorCode | undefined = () => undefined
   produceFrames = 0
   receivedBytes = 0
-  /** Of batches, to consumers. */
-  pushedBytes = 0
   clusterId: string = 'c'.repeat(32)
   deletions = 0
   /** Connections taken, and creation tokens seen. */
@@ -90,14 +78,18 @@ export class FakeBroker {
   readonly tokens: string[] = []
   private readonly clock: Clock
   private readonly connections = new Set<Connection>()
-  private readonly streams = new Set<Stream>()
+  private readonly ruling: Ruling
+  /** What came while it was deaf: as a process that was stopped, it reads all of it when it goes on. */
+  private unheard: (() => void)[] | undefined
   private listener: Listener | undefined
-  private nextProducerId = 1
   private nextTopic = 1
 
-  constructor(clock: Clock, address: Address) {
+  constructor(clock: Clock, address: Address, ruling: Ruling = new LoneRuling()) {
     this.clock = clock
     this.address = address
+    this.ruling = ruling
+    this.topics = ruling.topics
+    this.streams = new FakeStreams(ruling)
   }
 
   async start(streams: Streams): Promise<void> {
@@ -110,8 +102,15 @@ export class FakeBroker {
     this.breakConnections()
   }
 
+  /** Takes what comes and does nothing with it, as a process that is stopped. */
+  setDeaf(deaf: boolean): void {
+    const unheard = this.unheard ?? []
+    this.unheard = deaf ? unheard : undefined
+    if (!deaf) for (const serve of unheard) serve()
+  }
+
   breakConnections(): void {
-    this.streams.clear()
+    for (const connection of this.connections) this.streams.forget(connection)
     for (const connection of this.connections) connection.destroy()
     this.connections.clear()
   }
@@ -136,7 +135,7 @@ export class FakeBroker {
   delete(name: string): void {
     const topic = this.topics.get(name)
     this.topics.delete(name)
-    for (const stream of this.streams) this.pump(stream)
+    this.streams.pump()
     assert.ok(topic)
   }
 
@@ -165,7 +164,12 @@ export class FakeBroker {
       onData: (chunk) => {
         this.receivedBytes += chunk.length
         frames.push(chunk, (frame) => {
-          if (this.connections.has(connection)) this.serve(connection, frame)
+          const copy = frame.slice()
+          const serve = (): void => {
+            if (this.connections.has(connection)) this.serve(connection, copy)
+          }
+          if (this.unheard === undefined) serve()
+          else this.unheard.push(serve)
         })
       },
       onClose: () => this.forget(connection),
@@ -174,8 +178,7 @@ export class FakeBroker {
 
   private forget(connection: Connection): void {
     this.connections.delete(connection)
-    for (const stream of this.streams)
-      if (stream.connection === connection) this.streams.delete(stream)
+    this.streams.forget(connection)
   }
 
   private serve(connection: Connection, frame: Uint8Array): void {
@@ -188,7 +191,7 @@ export class FakeBroker {
         answer(
           responseFrame(hello, id, {
             version: 1,
-            nodeId: NODE,
+            nodeId: this.ruling.node,
             clusterId: this.clusterId,
             brokerVersion: 'fake',
             frameBytesMax: FRAME_BYTES_MAX,
@@ -200,38 +203,25 @@ export class FakeBroker {
         const { names } = readRequest(describeTopics, frame)
         const topics = names.map((name) => {
           const topic = this.topics.get(name)
-          if (topic !== undefined) return { topic: view(topic), brief: false }
+          if (topic !== undefined) return { topic: this.ruling.view(topic), brief: false }
           return { error: 'UNKNOWN_TOPIC' as const, message: `no '${name}'`, name }
         })
         answer(responseFrame(describeTopics, id, { topics }))
         return
       }
       case OPERATION.DESCRIBE_CLUSTER: {
-        const { host, port } = this.address
-        const broker: DescribeClusterResponse['brokers'][number] = {
-          nodeId: NODE,
-          nodeNumber: 1,
-          displayName: 'fake',
-          host,
-          clientPort: port,
-          state: 'alive',
-          role: 'member',
-          hostLabel: host,
-          rackLabel: '',
-          shards: 1,
-          leads: 1,
-          version: 'fake',
-          diskTotalBytes: 1,
-          diskFreeBytes: 1,
-        }
+        const brokers = this.ruling.brokers(this.address)
         const { clusterId } = this
         const counts = { topics: this.topics.size, ranges: 1, segments: 1, shards: 1, shardsLed: 1 }
-        answer(responseFrame(describeCluster, id, { clusterId, ...counts, brokers: [broker] }))
+        answer(responseFrame(describeCluster, id, { clusterId, ...counts, brokers }))
         return
       }
       case OPERATION.ALLOCATE_PRODUCER_ID:
         answer(
-          responseFrame(allocateProducerId, id, { producerId: this.nextProducerId++, epoch: 0 }),
+          responseFrame(allocateProducerId, id, {
+            producerId: this.ruling.nextProducerId(),
+            epoch: 0,
+          }),
         )
         return
       case OPERATION.CREATE_TOPIC: {
@@ -264,20 +254,13 @@ export class FakeBroker {
         this.produce(connection, frame)
         return
       case OPERATION.CONSUME:
-        this.consume(connection, frame)
+        this.streams.open(connection, frame)
         return
       case OPERATION.CONSUME_CREDIT:
-        for (const stream of this.streams) {
-          if (stream.connection !== connection || stream.requestId !== id) continue
-          stream.credit += readRequest(consumeCredit, frame).bytes
-          this.pump(stream)
-        }
+        this.streams.grant(connection, id, readRequest(consumeCredit, frame).bytes)
         return
       case OPERATION.CONSUME_CLOSE:
-        for (const stream of this.streams) {
-          if (stream.connection === connection && stream.requestId === id)
-            this.streams.delete(stream)
-        }
+        this.streams.close(connection, id)
         return
       default:
         assert.fail(`the fake broker does not know operation ${operationOf(frame)}`)
@@ -293,18 +276,24 @@ export class FakeBroker {
     return this.streams.size
   }
 
+  get pushedBytes(): number {
+    return this.streams.pushedBytes
+  }
+
   private byId(id: string): FakeTopic | undefined {
-    for (const topic of this.topics.values()) if (topic.id === id) return topic
-    return undefined
+    return topicById(this.topics, id)
   }
 
   private listOffsets(frame: Uint8Array, answer: (response: Uint8Array) => void): void {
     const request = readRequest(listOffsets, frame)
     const partitions = request.partitions.map(({ topicId: id, partition, at }) => {
-      const found = this.byId(id)?.partitions[partition]
-      if (found === undefined) {
+      const topic = this.byId(id)
+      const found = topic?.partitions[partition]
+      if (topic === undefined || found === undefined) {
         return { error: 'UNKNOWN_TOPIC' as const, offset: -1, timestamp: -1 }
       }
+      const refused = this.ruling.notLeader(topic, partition)
+      if (refused !== undefined) return { ...refused, offset: -1, timestamp: -1 }
       if (at === AT_EARLIEST) return { error: undefined, offset: found.start, timestamp: -1 }
       if (at === AT_LATEST) return { error: undefined, offset: found.end, timestamp: -1 }
       for (const { batch } of found.batches) {
@@ -328,8 +317,11 @@ export class FakeBroker {
       const length = slotBatchLength(frame, at)
       const batch = frame.slice(at + SLOT_HEAD_BYTES, at + SLOT_HEAD_BYTES + length)
       const topic = this.byId(id)
-      const partition = topic?.partitions[slotPartition(frame, at)]
+      const number = slotPartition(frame, at)
+      const partition = topic?.partitions[number]
+      const refused = topic === undefined ? undefined : this.ruling.notLeader(topic, number)
       if (topic === undefined || partition === undefined) results.push(refusal('UNKNOWN_TOPIC'))
+      else if (refused !== undefined) results.push({ ...refusal(refused.error), ...refused })
       else {
         touched.push(partition)
         partition.unanswered++
@@ -386,59 +378,7 @@ export class FakeBroker {
     }
     placeBatch(batch, baseOffset, 1)
     partition.batches.push({ baseOffset, count, batch, least, greatest })
-    for (const stream of this.streams) this.pump(stream)
+    this.ruling.stored(this.streams)
     return placed(baseOffset)
-  }
-
-  private consume(connection: Connection, frame: Uint8Array): void {
-    const request = readRequest(consume, frame)
-    const stream: Stream = {
-      connection,
-      requestId: requestIdOf(frame),
-      span: request.keySpan,
-      places: [],
-      credit: request.creditBytes,
-    }
-    const partitions = request.partitions.map(({ topicId: id, partition, offset }) => {
-      const topic = this.byId(id)
-      const log = topic?.partitions[partition]
-      let error: ErrorCode | undefined
-      if (topic === undefined || log === undefined) error = 'UNKNOWN_TOPIC'
-      else if (offset < log.start || offset > log.end) error = 'OFFSET_OUT_OF_RANGE'
-      if (topic !== undefined)
-        stream.places.push({ topic, partition, offset, over: error !== undefined })
-      return { error, highWatermark: log?.end ?? -1, logStart: log?.start ?? -1 }
-    })
-    connection.write([responseFrame(consume, stream.requestId, { partitions })])
-    this.streams.add(stream)
-    this.pump(stream)
-  }
-
-  private pump(stream: Stream): void {
-    for (const [index, place] of stream.places.entries()) {
-      const log = place.topic.partitions[place.partition]
-      if (place.over || log === undefined) continue
-      if (this.topics.get(place.topic.name) !== place.topic) {
-        place.over = true
-        const head = consumeDataHead(stream.requestId, 'UNKNOWN_TOPIC', index, 0, 0, 0, 0)
-        stream.connection.write([head])
-        continue
-      }
-      while (stream.credit > 0) {
-        const next = log.batches.find((b) => b.baseOffset + b.count > place.offset)
-        if (next === undefined) break
-        place.offset = next.baseOffset + next.count
-        const { span } = stream
-        const wanted =
-          span === undefined || (next.least <= span.greatest && next.greatest >= span.least)
-        const bytes = wanted ? next.batch.length : 0
-        stream.credit -= bytes
-        this.pushedBytes += bytes
-        const { start, end } = log
-        const { requestId } = stream
-        const head = consumeDataHead(requestId, undefined, index, end, start, place.offset, bytes)
-        stream.connection.write(wanted ? [head, next.batch.slice()] : [head])
-      }
-    }
   }
 }

@@ -2,12 +2,9 @@
 // plainest.
 
 import type { ErrorCode } from '../../../src/base/errors.ts'
-import { type NodeId, nodeId, type TopicId } from '../../../src/model/ids.ts'
-import type { TopicView } from '../../../src/model/metadata.ts'
+import type { TopicId } from '../../../src/model/ids.ts'
 import type { TopicPolicy } from '../../../src/model/policy.ts'
 import type { ProduceResult } from '../../../src/wire/native/produce.ts'
-
-export const NODE: NodeId = nodeId('0'.repeat(31) + '1')
 
 /** The broker's own time of a batch, which no record has: a place tells the time of the record. */
 const LOG_APPEND_TIME_MS = 777
@@ -75,33 +72,10 @@ export function refusal(error: ErrorCode): ProduceResult {
   return { error, message: `refused: ${error}`, baseOffset: -1, logAppendTimeMs: -1 }
 }
 
-export function view(topic: FakeTopic): TopicView {
-  const partitions = topic.partitions.length
-  return {
-    name: topic.name,
-    topicId: topic.id,
-    policy: topic.policy,
-    createdAtMs: 0,
-    version: 1,
-    logStartOffsets: topic.partitions.map((p) => p.start),
-    ranges: [
-      {
-        range: 0,
-        state: 'active',
-        firstPartition: 0,
-        endPartition: partitions,
-        parents: [],
-        children: [],
-        segments: [
-          {
-            segment: 1,
-            state: 'open',
-            replicas: [NODE],
-            firstOffsets: topic.partitions.map(() => 0),
-            openedAtMs: 0,
-          },
-        ],
-      },
-    ],
-  }
+export function topicById(
+  topics: ReadonlyMap<string, FakeTopic>,
+  id: string,
+): FakeTopic | undefined {
+  for (const topic of topics.values()) if (topic.id === id) return topic
+  return undefined
 }

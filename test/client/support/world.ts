@@ -10,6 +10,7 @@ import { type SimNetwork, simNetwork } from '../../../src/sim/ports/network.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
 import { settle } from '../../ports/support.ts'
 import { FakeBroker } from './fake-broker.ts'
+import { FakeCluster } from './fake-cluster.ts'
 
 export interface World {
   readonly clock: SimClock
@@ -27,24 +28,50 @@ export interface World {
 export const ADDRESS = { host: 'broker', port: 2921 }
 
 export async function world(seed: number = 1, options: ClientOptions = {}): Promise<World> {
-  const clock = new SimClock()
-  const network = simNetwork({ clock, seed })
+  const { network, clock } = machinery(seed)
   const broker = new FakeBroker(clock, ADDRESS)
   await broker.start(network.streams('broker'))
-  const client = new EastGuardClient(
-    { seeds: ['broker:2921'], ...options },
-    {
-      streams: network.streams('client'),
-      clock,
-      random: simRandom(prng(seed)),
-      compute: simCompute,
-      log: simLog(),
-    },
-  )
+  return { ...running(seed, clock, network, { seeds: ['broker:2921'], ...options }), broker }
+}
+
+export interface ClusterWorld extends Omit<World, 'broker'> {
+  readonly cluster: FakeCluster
+}
+
+/** With brokers `b0`, `b1` ... that share a topic `t`. */
+export async function clusterWorld(
+  shape: { brokers: number; partitions: number; replicationFactor: number },
+  seed: number = 1,
+  options: ClientOptions = {},
+): Promise<ClusterWorld> {
+  const { network, clock } = machinery(seed)
+  const { brokers, partitions, replicationFactor } = shape
+  const cluster = new FakeCluster(clock, network, brokers, partitions, replicationFactor)
+  await cluster.start()
+  return { ...running(seed, clock, network, { seeds: ['b0:2921'], ...options }), cluster }
+}
+
+function machinery(seed: number): { network: SimNetwork; clock: SimClock } {
+  const clock = new SimClock()
+  return { network: simNetwork({ clock, seed }), clock }
+}
+
+function running(
+  seed: number,
+  clock: SimClock,
+  network: SimNetwork,
+  options: ClientOptions,
+): Omit<World, 'broker'> {
+  const client = new EastGuardClient(options, {
+    streams: network.streams('client'),
+    clock,
+    random: simRandom(prng(seed)),
+    compute: simCompute,
+    log: simLog(),
+  })
   return {
     clock,
     network,
-    broker,
     client,
     pass: (ms) => clock.advance(ms, settle),
     sleep: (ms) =>

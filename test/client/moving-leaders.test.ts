@@ -1,0 +1,132 @@
+// A producer while leaders move and brokers die. Each test shows one rule of producer/target.ts or producer/flights.ts; the
+// last searches.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { code } from './support/code.ts'
+import { clusterWorld } from './support/world.ts'
+
+const SHAPE = { brokers: 3, partitions: 1, replicationFactor: 2 }
+
+test('a batch goes on at once to the leader that the old one names, and the route is looked up beside', async () => {
+  const w = await clusterWorld(SHAPE)
+  const producer = w.client.producer({ lingerMs: 0 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const beganMs = w.clock.monotonic()
+  const place = await w.until(producer.send({ topic: 't', value: '1' }))
+  assert.equal(place.offset, 1)
+  // Two round trips and a connection; a pause would be 25 ms at least.
+  assert.ok(w.clock.monotonic() - beganMs < 20, `${w.clock.monotonic() - beganMs} ms`)
+  assert.deepEqual(w.cluster.values(0), ['0', '1'])
+  await w.until(w.client.close())
+})
+
+test('a broker that lags sends nobody back to a leader of an earlier segment', async () => {
+  const w = await clusterWorld(SHAPE)
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 10_000 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  // The new leader has not heard yet, and names the old one.
+  w.cluster.member(1).lags = true
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const sent = producer.send({ topic: 't', value: '1' })
+  await w.pass(500)
+  const { produceFrames } = w.cluster.member(0).broker
+  assert.ok(produceFrames <= 3, `${produceFrames} frames to the old leader`)
+  w.cluster.member(1).lags = false
+  w.cluster.spread()
+  assert.equal((await w.until(sent)).offset, 1)
+  await w.until(w.client.close())
+})
+
+test('brokers that send a producer in a circle are asked with growing pauses, until the delivery time-out', async () => {
+  const w = await clusterWorld(SHAPE)
+  const { members } = w.cluster
+  // 0 knows that 1 leads, 1 only that 0 does.
+  w.cluster.member(1).lags = true
+  w.cluster.move(0, [1, 0])
+  w.cluster.spread()
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 10_000 })
+  await assert.rejects(
+    w.until(producer.send({ topic: 't', value: '0' })),
+    (error: Error) => code('TIMEOUT')(error as never) && /NOT_LEADER/.test(error.message),
+  )
+  const frames = members.reduce((sum, { broker }) => sum + broker.produceFrames, 0)
+  assert.ok(frames < 60, `${frames} frames in 10 s`)
+  await w.until(w.client.close())
+})
+
+test('a leader that died is left for its successor, and others are not held up meanwhile', async () => {
+  const w = await clusterWorld({ brokers: 3, partitions: 3, replicationFactor: 2 })
+  const producer = w.client.producer({ lingerMs: 0 })
+  const send = (partition: number): Promise<unknown> =>
+    producer.send({ topic: 't', partition, value: 'x' })
+  await w.until(Promise.all([0, 1, 2].map(send)))
+  await w.cluster.down(1)
+  const stuck = send(1)
+  const beganMs = w.clock.monotonic()
+  await w.until(Promise.all([send(0), send(2)]))
+  assert.ok(w.clock.monotonic() - beganMs < 20)
+  await w.pass(2000)
+  w.cluster.move(1, [2, 0])
+  w.cluster.spread()
+  await w.until(stuck)
+  assert.ok(w.clock.monotonic() - beganMs < 4000, `${w.clock.monotonic() - beganMs} ms`)
+  assert.deepEqual(w.cluster.values(1), ['x', 'x'])
+  await w.until(w.client.close())
+})
+
+test('a batch that a stopped broker holds is sent to its successor, and stored once though the broker goes on', async () => {
+  const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
+  const producer = w.client.producer({ lingerMs: 0 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  w.cluster.member(0).broker.setDeaf(true)
+  const sent = [
+    producer.send({ topic: 't', value: '1' }),
+    producer.send({ topic: 't', value: '2' }),
+  ]
+  await w.pass(2500)
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const beganMs = w.clock.monotonic()
+  const places = await w.until(Promise.all(sent))
+  assert.ok(w.clock.monotonic() - beganMs < 2500, `${w.clock.monotonic() - beganMs} ms`)
+  w.cluster.member(0).broker.setDeaf(false)
+  await w.until(producer.send({ topic: 't', value: '3' }))
+  assert.deepEqual(
+    places.map(({ offset }) => offset),
+    [1, 2],
+  )
+  assert.deepEqual(w.cluster.values(0), ['0', '1', '2', '3'])
+  await w.until(w.client.close())
+})
+
+test('the seeds may all be gone: brokers that they told of are asked', async () => {
+  const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
+  const producer = w.client.producer({ lingerMs: 0 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  await w.cluster.down(3)
+  await w.cluster.down(0)
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  await w.until(producer.send({ topic: 't', value: '1' }))
+  assert.deepEqual(w.cluster.values(0), ['0', '1'])
+  await w.until(w.client.close())
+})
+
+test('NOT_ENOUGH_REPLICAS is tried again until there are enough, or the delivery time-out says why', async () => {
+  const w = await clusterWorld(SHAPE)
+  const { broker } = w.cluster.member(0)
+  broker.refuse = () => 'NOT_ENOUGH_REPLICAS'
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 5000 })
+  const late = producer.send({ topic: 't', value: 'lost' })
+  await assert.rejects(w.until(late), (error: Error) => /NOT_ENOUGH_REPLICAS/.test(error.message))
+  const sent = producer.send({ topic: 't', value: '0' })
+  await w.pass(3000)
+  broker.refuse = () => undefined
+  await w.until(sent)
+  assert.deepEqual(w.cluster.values(0), ['0'])
+  await w.until(w.client.close())
+})
