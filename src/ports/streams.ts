@@ -14,9 +14,11 @@ export interface Connection {
   handle(handlers: ConnectionHandlers): void
   /**
    * Queues buffers, which must not change afterwards; all that is queued in one turn leaves in one system call.
-   * False when more than `highWaterBytes` wait: then stop until `onDrain`.
+   * False when more than `highWaterBytes` wait: then stop until `onDrain`, which comes when half as many do.
    */
   write(buffers: readonly Uint8Array[]): boolean
+  /** Higher: fewer stalls. Lower: what is urgent waits behind less. A MiB until it is set. */
+  highWaterBytes: number
   /** Bytes queued and not yet taken by the operating system. */
   readonly queuedBytes: number
   pause(): void

@@ -1,15 +1,13 @@
 // What others see of the links on the data port.
+//
+// Between two brokers there are up to two connections, one that each has dialled. On `out`, which this broker has dialled, it
+// leads, holds or asks; on `in` the peer does, and this broker follows, stores or answers. Each breaks as a whole, by itself,
+// and with it all that was said on it.
 
 import type { NodeId } from '../../model/ids.ts'
 import type { Address, Listener } from '../../ports/streams.ts'
 import type { DataMessage, DataWord } from '../../wire/data/types.ts'
-
-/**
- * Between two brokers there are up to two connections, one that each has dialled. On `out`, which this broker has dialled, it
- * leads, holds or asks; on `in` the peer does, and this broker follows, stores or answers. Each breaks as a whole, by itself,
- * and with it all that was said on it.
- */
-export type Way = 'out' | 'in'
+import type { Way } from '../links/types.ts'
 
 export interface FlowOptions {
   readonly way: Way

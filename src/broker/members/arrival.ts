@@ -57,6 +57,13 @@ export class Arrival implements Connection {
     return this.connection.remote
   }
 
+  get highWaterBytes(): number {
+    return this.connection.highWaterBytes
+  }
+  set highWaterBytes(bytes: number) {
+    this.connection.highWaterBytes = bytes
+  }
+
   get queuedBytes(): number {
     return this.connection.queuedBytes
   }

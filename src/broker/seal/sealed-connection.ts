@@ -223,6 +223,13 @@ export class SealedConnection implements Connection {
     return this.connection.remote
   }
 
+  get highWaterBytes(): number {
+    return this.connection.highWaterBytes
+  }
+  set highWaterBytes(bytes: number) {
+    this.connection.highWaterBytes = bytes
+  }
+
   get queuedBytes(): number {
     return this.waitingBytes + this.connection.queuedBytes
   }

@@ -13,7 +13,6 @@ import { gather } from '../gather.ts'
 import { networkError, showAddress } from './errors.ts'
 import type { Lender } from './lent.ts'
 
-/** `write` says false when more than this waits. Higher: fewer stalls, more memory per slow reader. */
 const HIGH_WATER_BYTES = 1024 * 1024
 
 /** An ending connection of which nothing more was taken for so long is cut. */
@@ -21,6 +20,7 @@ const END_STALL_MS = 5000
 
 export class TcpConnection implements Connection {
   readonly remote: Address
+  highWaterBytes: number = HIGH_WATER_BYTES
   private readonly socket: net.Socket
   private readonly lender: Lender
   private readonly flushLater: (connection: TcpConnection) => void
@@ -83,7 +83,7 @@ export class TcpConnection implements Connection {
       this.pendingBytes += buffer.length
     }
     this.schedule()
-    if (this.queuedBytes <= HIGH_WATER_BYTES) return true
+    if (this.queuedBytes <= this.highWaterBytes) return true
     this.overHighWater = true
     return false
   }
@@ -114,7 +114,7 @@ export class TcpConnection implements Connection {
 
   private readonly afterWrite = (): void => {
     if (!this.overHighWater || this.state !== 'open') return
-    if (this.queuedBytes > HIGH_WATER_BYTES / 2) return
+    if (this.queuedBytes > this.highWaterBytes / 2) return
     this.overHighWater = false
     this.handlers?.onDrain?.()
   }

@@ -52,6 +52,7 @@ export interface ConnectionCounts {
 export class SimConnection implements Connection {
   readonly host: string
   readonly remote: Address
+  highWaterBytes: number = HIGH_WATER_BYTES
   private readonly line: Line
   private readonly out: Pipe
   private peer: SimConnection | undefined
@@ -113,7 +114,7 @@ export class SimConnection implements Connection {
       this.queueBytes += buffer.length
     }
     this.pumpLater()
-    if (this.queueBytes <= HIGH_WATER_BYTES) return true
+    if (this.queueBytes <= this.highWaterBytes) return true
     this.overHighWater = true
     return false
   }
@@ -218,7 +219,7 @@ export class SimConnection implements Connection {
       this.underWayBytes += chunk.length
       this.out.send(chunk.length, () => this.cross(chunk))
     }
-    if (this.state === 'open' && this.overHighWater && this.queueBytes <= HIGH_WATER_BYTES / 2) {
+    if (this.state === 'open' && this.overHighWater && this.queueBytes <= this.highWaterBytes / 2) {
       this.overHighWater = false
       this.line.gate.pass(() => this.handlers?.onDrain?.())
     }

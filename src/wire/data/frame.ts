@@ -21,7 +21,7 @@ import { MIB } from '../../model/policy.ts'
 import type { EncodedEntries } from './entries.ts'
 import type { DataMessage } from './types.ts'
 
-export const KINDS: readonly DataMessage['kind'][] = [
+const KINDS: readonly DataMessage['kind'][] = [
   'open',
   'opened',
   'append',
@@ -33,6 +33,10 @@ export const KINDS: readonly DataMessage['kind'][] = [
   'fetch',
   'fetched',
 ]
+
+/** 'EGDL', of the hellos on this port. */
+export const DATA_MAGIC = 0x4547444c
+export const DATA_VERSION = 1
 
 const FIRST_KIND = 32
 /** A frame with so much is closed and the next one begun: others wait for it. One entry may be larger, and is alone then. */

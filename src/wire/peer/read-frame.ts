@@ -25,7 +25,9 @@ const KIND_AT = 4
 
 /** Undefined: the frame is of another kind. `magic` is that of the hellos. Throws Truncated. */
 export function readLinkFrame(frame: Uint8Array, magic: number): LinkFrame | undefined {
-  switch (frame[KIND_AT]) {
+  const kind = frame[KIND_AT]
+  if (kind === undefined) throw new Truncated('a frame without a kind')
+  switch (kind) {
     case FRAME.HELLO:
       return { kind: 'hello', hello: readHello(openFrame(frame).body, magic) }
     case FRAME.WELCOME:

@@ -21,7 +21,7 @@ import { simSecrets } from '../../../src/sim/ports/secrets.ts'
 import { pingFrame } from '../../../src/wire/peer/frame.ts'
 import { PEER_MAGIC } from '../../../src/wire/peer/hello.ts'
 import { readLinkFrame } from '../../../src/wire/peer/read-frame.ts'
-import { idOf, keysOf } from '../members/support.ts'
+import { keysOf } from '../members/support.ts'
 import { WireEnd } from './wire.ts'
 
 const KEY = 'the key of the cluster'

@@ -7,6 +7,7 @@ import type { Address, Connection, ConnectionHandlers } from '../../../src/ports
 export class WireEnd implements Connection {
   readonly remote: Address
   readonly queuedBytes = 0
+  highWaterBytes: number = 1024 * 1024
   /** Not delivered yet. */
   written: Uint8Array = EMPTY
   state: 'open' | 'ended' | 'destroyed' = 'open'

@@ -18,6 +18,7 @@ import { RawClient } from '../../broker/support/raw-client.ts'
 class Kept implements Connection {
   readonly remote = { host: 'here', port: 1 }
   readonly queuedBytes = 0
+  highWaterBytes = 1024 * 1024
   readonly writes: (readonly Uint8Array[])[] = []
   private handlers: ConnectionHandlers | undefined
   private onWrite: (() => void) | undefined
