@@ -177,7 +177,7 @@ describe('whatever happens between three brokers', () => {
           if (kind === 'reset') network.resetConnections(one.name)
           if (kind === 'resetAfter') network.resetAfter(one.name, two.name, bytes)
           if (kind === 'halfOpen') network.halfOpen(one.name, two.name)
-          if (kind === 'slow') network.change(one.name, two.name, { bytesPerMs: 2 + bytes / 40 })
+          if (kind === 'slow') network.change(one.name, two.name, { bytesPerMs: 20 + bytes / 40 })
           if (kind === 'pause') one.process.pause()
           for (let passed = 0; passed < forMs; passed += 100) {
             appendAll()
