@@ -4,6 +4,9 @@
 //   lock ─> look ─> report ──accepted──> open as a start does (WAL into files, a new WAL) ─> close the store
 //     ─> look again ─> segments made anew, one by one ─> the list of damage goes
 //
+// Segments that other brokers hold too are passed over: their marks stay, so that nobody believes what is here of an open one,
+// and the broker copies what is damaged anew.
+//
 // Every step can be broken off and done again: what was done is whole to the next look, what was not is still marked.
 
 import { journaledState } from '../broker/shards/journaled.ts'
@@ -17,7 +20,7 @@ import { type DataDir, lockDataDir } from '../storage/datadir/data-dir.ts'
 import { readNodeFile } from '../storage/datadir/node-file.ts'
 import { JOURNAL_DIR, openJournal, readJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
-import { forgetDamage, unreadableDamage } from '../storage/recovery/damage-file.ts'
+import { forgetDamage, renewDamage, unreadableDamage } from '../storage/recovery/damage-file.ts'
 import { rebuildSegment } from '../storage/repair/rebuild.ts'
 import { type DirSurvey, surveyDir } from '../storage/repair/survey.ts'
 import type { Catalog, LogStoreOptions } from '../storage/types.ts'
@@ -64,8 +67,9 @@ const NOTHING: Catalog = { topicName: () => undefined, segments: () => [] }
 async function look(disk: Disk): Promise<DirSurvey> {
   const state = journaledState(await readJournal(disk))
   const node = await readNodeFile(disk)
-  const catalog = node === undefined ? NOTHING : catalogOf(state, node.nodeId)
-  return surveyDir(disk, WAL_DIR, catalog, segmentFacts(state))
+  if (node === undefined) return surveyDir(disk, WAL_DIR, NOTHING, [])
+  const { nodeId } = node
+  return surveyDir(disk, WAL_DIR, catalogOf(state, nodeId), segmentFacts(state, nodeId))
 }
 
 async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
@@ -80,9 +84,9 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
   const journal = await openJournal({ ...ports, fileBytes, identity, onFailed: failed })
   try {
     const state = journaledState(journal.recovered)
-    if (await unreadableDamage(disk)) await forgetDamage(disk)
     const catalog = catalogOf(state, dataDir.nodeId)
-    const facts = segmentFacts(state)
+    if (await unreadableDamage(disk)) await renewDamage(disk, catalog)
+    const facts = segmentFacts(state, dataDir.nodeId)
     const { states } = await surveyDir(disk, WAL_DIR, catalog, facts)
     const listener = { roomAgain: () => undefined, failed }
     const store = await openLogStore({
@@ -108,7 +112,7 @@ async function repair(options: RepairOptions, dataDir: DataDir): Promise<void> {
       const firstOffset = firstOffsets[0] ?? 0
       await rebuildSegment(disk, { key, base, firstPartition, firstOffset, entries, gaps })
     }
-    await forgetDamage(disk)
+    await forgetDamage(disk, catalog)
   } finally {
     await journal.close()
   }

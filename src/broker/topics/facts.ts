@@ -4,14 +4,16 @@
 import { rangeByNumber } from '../../core/metadata/lookup.ts'
 import type { MetadataView, Range, Segment, Topic } from '../../core/metadata/types.ts'
 import { RangeState } from '../../core/producers/range-state.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type { SegmentFacts } from '../../storage/repair/types.ts'
 
-/** Every segment that the metadata has. */
-export function segmentFacts(state: MetadataView): readonly SegmentFacts[] {
+/** Every segment of which this node has the only copy. Of others what is damaged here is copied again, and nothing is lost. */
+export function segmentFacts(state: MetadataView, node: NodeId): readonly SegmentFacts[] {
   const found: SegmentFacts[] = []
   for (const topic of state.topics.values()) {
     for (const range of topic.ranges) {
       for (const [at, segment] of range.segments.entries()) {
+        if (segment.replicas.length > 1 || !segment.replicas.includes(node)) continue
         found.push({
           key: { topicId: topic.topicId, range: range.range, segment: segment.segment },
           topicName: topic.name,

@@ -12,6 +12,7 @@ import { keyText, parseKeyText, type SegmentKey } from '../../model/segment-key.
 import type { Disk } from '../../ports/disk.ts'
 import { directoryOf, readChecked, writeChecked } from '../checked-file.ts'
 import type { StoredSegment } from '../segment/types.ts'
+import type { Catalog } from '../types.ts'
 import { markDamaged, type RecoveryEnv } from './recover-segments.ts'
 
 const DAMAGE_FILE = 'damaged'
@@ -41,8 +42,33 @@ export async function unreadableDamage(disk: Disk): Promise<boolean> {
   }
 }
 
-/** Nothing is known to be damaged any more. Durable when it resolves. */
-export async function forgetDamage(disk: Disk): Promise<void> {
+/** Of segments that are nowhere else nothing is known to be damaged any more. Durable when it resolves. */
+export async function forgetDamage(disk: Disk, catalog: Catalog): Promise<void> {
+  const known = await readDamage(disk)
+  const kept: Record<string, string> = {}
+  for (const { key, elsewhere } of catalog.segments()) {
+    const what = known.get(keyText(key))
+    if (elsewhere === true && what !== undefined) kept[keyText(key)] = what
+  }
+  await writeDamage(disk, kept)
+}
+
+/** A list in the place of one that nobody can read: every open segment that others have too is on it, for it may have been. */
+export async function renewDamage(disk: Disk, catalog: Catalog): Promise<void> {
+  const marked: Record<string, string> = {}
+  for (const { key, endEntry, elsewhere } of catalog.segments()) {
+    if (elsewhere !== true || endEntry !== undefined) continue
+    marked[keyText(key)] =
+      'the list of damaged segments could not be read, and it may have been on it'
+  }
+  await writeDamage(disk, marked)
+}
+
+async function writeDamage(disk: Disk, marks: Readonly<Record<string, string>>): Promise<void> {
+  if (Object.keys(marks).length > 0) {
+    await writeChecked(disk, DAMAGE_FILE, utf8(JSON.stringify(marks)))
+    return
+  }
   await disk.remove(DAMAGE_FILE)
   await disk.syncDir(directoryOf(DAMAGE_FILE))
 }
@@ -51,7 +77,7 @@ export async function forgetDamage(disk: Disk): Promise<void> {
 export async function forgetSegmentDamage(disk: Disk, key: SegmentKey): Promise<void> {
   const known = new Map(await readDamage(disk))
   if (!known.delete(keyText(key))) return
-  await writeChecked(disk, DAMAGE_FILE, utf8(JSON.stringify(Object.fromEntries(known))))
+  await writeDamage(disk, Object.fromEntries(known))
 }
 
 /** Marks what earlier starts found damaged, and keeps what this one found. */

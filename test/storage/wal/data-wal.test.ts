@@ -125,3 +125,36 @@ test('who was refused room hears of it when the queue has left, not only when a 
   await wal.sync()
   assert.ok(told > 0)
 })
+
+test('how long a write and sync has been under way is told, from its beginning to its end', async () => {
+  const w = world()
+  const wal = await open(w)
+  await settle()
+  w.clock.advance(500)
+  assert.equal(wal.syncAgeMs, 0)
+  let free = (): void => {}
+  w.disk.before = ({ kind }) =>
+    kind === 'write' ? new Promise<void>((go) => (free = go)) : undefined
+  const to = target(1, [])
+  wal.append(to, entry(0))
+  const first = wal.sync()
+  await settle()
+  w.clock.advance(300)
+  // What comes meanwhile waits for the same disk, and begins no new count.
+  wal.append(to, entry(1))
+  const second = wal.sync()
+  w.clock.advance(400)
+  assert.equal(wal.syncAgeMs, 700)
+  free()
+  await first
+  await settle()
+  w.clock.advance(50)
+  assert.equal(wal.syncAgeMs, 50)
+  w.disk.before = undefined
+  free()
+  await second
+  await settle()
+  w.clock.advance(1000)
+  assert.equal(wal.syncAgeMs, 0)
+  await wal.close()
+})
