@@ -27,6 +27,7 @@ export class Brokers {
   private readonly startedMs: number
   private known = new Map<NodeId, Known>()
   private patient = true
+  private readonly goneSince = new Map<NodeId, number>()
   /** Brokers that have said that they are about to stop, in which start. */
   private readonly stopping = new Map<NodeId, number>()
 
@@ -54,7 +55,31 @@ export class Brokers {
       differs = true
     }
     this.known = known
+    this.lookForGone(nowMs)
     return differs
+  }
+
+  private lookForGone(nowMs: number): void {
+    for (const { node, alive } of this.known.values()) {
+      if (alive) this.goneSince.delete(node)
+      else if (!this.goneSince.has(node)) this.goneSince.set(node, nowMs)
+    }
+    if (this.patient) return
+    // Whom nobody has spoken of since this broker started has been away for at least that long.
+    for (const node of this.options.nodes().keys()) {
+      if (!this.known.has(node) && !this.goneSince.has(node)) this.goneSince.set(node, nowMs)
+    }
+  }
+
+  goneFor(ms: number, nowMs: number): ReadonlySet<NodeId> {
+    const gone = new Set<NodeId>()
+    for (const [node, since] of this.goneSince) if (nowMs - since >= ms) gone.add(node)
+    return gone
+  }
+
+  /** As far as this broker has seen it. */
+  deadSince(node: NodeId): number | undefined {
+    return this.goneSince.get(node)
   }
 
   alive(node: NodeId): boolean {

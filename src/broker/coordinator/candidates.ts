@@ -11,6 +11,7 @@ export function candidatesFor(brokers: Brokers, load: SegmentLoad, salt: string)
     alive: (node) => brokers.alive(node),
     leaving: (node) => brokers.leaving(node),
     boot: (node) => brokers.boot(node),
+    deadSince: (node) => brokers.deadSince(node),
     pick: (count, keep, first, without) => {
       const placed = brokers.healthy().flatMap(({ node, hostLabel: host, rackLabel: rack }) => {
         return without?.has(node) === true ? [] : [{ node, host, rack, ...load.of(node) }]

@@ -7,6 +7,7 @@
 // By the clock it looks only at who leads something in a shard, and at ranges under care: never at all topics.
 
 import type { Topic } from '../../core/metadata/types.ts'
+import type { Candidates } from '../../core/segment/care-types.ts'
 import { LeaseDesk } from '../../core/segment/lease-desk.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
@@ -19,7 +20,8 @@ import { candidatesFor } from './candidates.ts'
 import { Effects } from './effects.ts'
 import { LedShard } from './led-shard.ts'
 import { RangeCares } from './range-cares.ts'
-import { type SurveyFacts, survey } from './survey.ts'
+import { SealedCares } from './sealed-cares.ts'
+import { type SurveyFacts, survey, surveySealed } from './survey.ts'
 import type { ControlOptions, RangeTrouble } from './types.ts'
 
 /** Of ranges under care; all else is looked at half as often. */
@@ -42,6 +44,7 @@ export class Coordinator {
   private readonly send: (to: NodeId, message: SegmentMessage) => void
   private readonly brokers: Brokers
   private readonly cares: RangeCares
+  private readonly sealed: SealedCares
   private readonly led = new Map<number, LedShard>()
   private readonly desk: LeaseDesk
   /** Shards whose topics should be looked at. */
@@ -49,6 +52,8 @@ export class Coordinator {
   private readonly unlisten: () => void
   private timer: Timer | undefined
   private ticks = 0
+  /** Brokers whose replicas others should hold. */
+  private gone: ReadonlySet<NodeId> = new Set()
 
   constructor(options: ControlOptions, send: (to: NodeId, message: SegmentMessage) => void) {
     const { ports, metadata, timing } = options
@@ -60,18 +65,31 @@ export class Coordinator {
       nodes: () => metadata.state.nodes,
       nowMs: this.now,
     })
-    const effects = new Effects(options, send, (one, outcome) => {
-      if (this.cares.of(one.key) !== one) return
-      this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
+    const effects = new Effects(options, send, {
+      range: (one, outcome) => {
+        if (this.cares.of(one.key) !== one) return
+        this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
+      },
+      sealed: (one, outcome) => {
+        if (!this.sealed.is(one)) return
+        this.sealed.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
+      },
     })
     const load = new SegmentLoad(metadata)
-    this.cares = new RangeCares({
+    const among = {
       clock: ports.clock,
-      random: ports.random,
       timing,
-      topic: (topicId) => metadata.state.topics.get(topicId),
-      candidatesOf: (range) => candidatesFor(this.brokers, load, range),
-      perform: (one, effect) => effects.perform(one, effect),
+      topic: (topicId: TopicId): Topic | undefined => metadata.state.topics.get(topicId),
+      candidatesOf: (range: string): Candidates => candidatesFor(this.brokers, load, range),
+    }
+    this.cares = new RangeCares({
+      ...among,
+      random: ports.random,
+      perform: (one, effect) => effects.range(one, effect),
+    })
+    this.sealed = new SealedCares({
+      ...among,
+      perform: (one, effect) => effects.sealed(one, effect),
     })
     this.unlisten = metadata.onChange((changed, shard) => this.changed(changed, shard))
     const { metrics } = ports
@@ -81,8 +99,14 @@ export class Coordinator {
     metrics.gauge('eastguard_ranges_waiting', 'Ranges that wait to be seen to', () => {
       return this.cares.waits
     })
+    metrics.gauge('eastguard_sealed_segments_under_care', 'Sealed segments seen to', () => {
+      return this.sealed.size
+    })
+    metrics.gauge('eastguard_sealed_segments_waiting', 'Sealed segments to be seen to', () => {
+      return this.sealed.waits
+    })
     metrics.gauge('eastguard_ranges_in_trouble', 'Ranges that this coordinator cannot help', () => {
-      return this.cares.troubles().length
+      return this.troubles().length
     })
     this.arm()
   }
@@ -93,15 +117,14 @@ export class Coordinator {
 
   /** Ranges that are not well, of the shards that this broker leads. */
   troubles(): readonly RangeTrouble[] {
-    return this.cares.troubles()
+    return [...this.cares.troubles(), ...this.sealed.troubles()]
   }
 
   stop(): void {
     this.timer?.cancel()
     this.timer = undefined
     this.unlisten()
-    for (const led of this.led.values()) this.cares.drop(led)
-    this.led.clear()
+    for (const led of Array.from(this.led.values())) this.lost(led)
   }
 
   // Time.
@@ -121,16 +144,28 @@ export class Coordinator {
   private look(): void {
     const { shards, timing } = this.options
     for (let shard = 0; shard < shards.count; shard++) this.ledOf(shard)
-    if (this.brokers.look(this.now)) this.brokersChanged()
+    const changed = this.brokers.look(this.now)
+    if (this.lookForLost() || changed) this.brokersChanged()
     for (const led of this.led.values()) {
       if (led.lapse(this.now, timing)) this.unsurveyed.add(led)
     }
     this.surveySome()
+    this.sealed.tick()
   }
 
   private brokersChanged(): void {
     for (const led of this.led.values()) this.unsurveyed.add(led)
     this.cares.brokersChanged()
+    this.sealed.brokersChanged()
+  }
+
+  /** Whether others are gone for good than at the last look, as far as this can be known. */
+  private lookForLost(): boolean {
+    const { repairDelayMs } = this.options.timing
+    const lost = this.brokers.goneFor(repairDelayMs, this.now)
+    const changed = lost.size !== this.gone.size || [...lost].some((node) => !this.gone.has(node))
+    this.gone = lost
+    return changed
   }
 
   // Shards.
@@ -155,6 +190,7 @@ export class Coordinator {
     this.desk.leadsNoMore(led.shard)
     this.unsurveyed.delete(led)
     this.cares.drop(led)
+    this.sealed.drop(led)
   }
 
   private ledOfTopic(topicId: TopicId): LedShard | undefined {
@@ -169,6 +205,7 @@ export class Coordinator {
       const topic = topics.get(topicId)
       led.changed(topicId, topic, this.now)
       this.cares.changed(topicId)
+      this.sealed.changed(topicId)
       if (topic !== undefined) this.survey(led, topic)
     }
   }
@@ -186,8 +223,13 @@ export class Coordinator {
   }
 
   private survey(led: LedShard, topic: Topic): void {
-    for (const { range, urgent } of survey(topic, this.factsOf(led))) {
-      this.cares.see(led, { topicId: topic.topicId, range }, urgent)
+    const { topicId } = topic
+    const facts = this.factsOf(led)
+    for (const { range, urgent } of survey(topic, facts)) {
+      this.cares.see(led, { topicId, range }, urgent)
+    }
+    for (const { range, segment } of surveySealed(topic, facts)) {
+      this.sealed.see(led, { topicId, range, segment })
     }
   }
 
@@ -197,6 +239,7 @@ export class Coordinator {
       alive: (node) => brokers.alive(node),
       leaving: (node) => brokers.leaving(node),
       lapsed: (node) => led.lapsed(node),
+      lost: (node) => this.gone.has(node),
       healthy: brokers.healthy().length,
     }
   }
@@ -207,7 +250,11 @@ export class Coordinator {
     if (message.kind === 'lease-request') return this.leaseRequested(from, message)
     const { key } = message
     const led = this.ledOfTopic(key.topicId)
-    if (led === undefined || this.openSegment(key) !== key.segment) return
+    if (led === undefined) return
+    if (message.kind === 'inspect-answer') {
+      return this.sealed.tell(key, (care, nowMs) => care.inspected(from, message.answer, nowMs))
+    }
+    if (this.openSegment(key) !== key.segment) return
     switch (message.kind) {
       case 'give-end': {
         const { boot, given } = message
@@ -225,7 +272,6 @@ export class Coordinator {
         return this.cares.tell(key, (care, nowMs) => {
           care.staged(from, message.token, message.outcome, nowMs)
         })
-      case 'inspect-answer':
     }
   }
 

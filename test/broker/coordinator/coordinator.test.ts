@@ -189,3 +189,52 @@ describe('brokers that come and go', () => {
     assert.equal(done, true)
   })
 })
+
+describe('a sealed segment', () => {
+  async function rolled(world: World, replicas: readonly number[]): Promise<TopicId> {
+    const topicId = world.create('a', replicas, 2)
+    await world.run(500)
+    world.machine(replicas[0] as number).giveEnd(keyOf(world, topicId), 0, 'full')
+    await world.run(50)
+    return topicId
+  }
+
+  it('is settled when all of its replicas have it', async () => {
+    const world = new World(3)
+    const topicId = await rolled(world, [1, 2, 3])
+    const { lacks } = world.machine(3)
+    lacks.add(`${topicId}/0/1`)
+    await world.run(1000)
+    assert.equal(world.sealed(topicId)?.digest, '')
+    lacks.clear()
+    await world.run(3000)
+    assert.equal(world.sealed(topicId)?.digest, 'd')
+  })
+
+  it('is held by another broker when one of its own is away for too long, and not before', async () => {
+    const world = new World(4)
+    const topicId = await rolled(world, [1, 2, 3])
+    await world.run(3000)
+    world.cut.add(node(3))
+    world.dead.add(node(3))
+    world.machine(4).lacks.add(`${topicId}/0/1`)
+    await world.run(SEGMENT_TIMING.repairDelayMs - 1000)
+    assert.deepEqual(world.sealed(topicId)?.replicas.map(Number), [1, 2, 3])
+    await world.run(30_000)
+    assert.deepEqual(world.sealed(topicId)?.replicas.map(Number), [1, 2, 3, 4])
+    world.machine(4).lacks.clear()
+    await world.run(30_000)
+    assert.deepEqual(world.sealed(topicId)?.replicas.map(Number), [1, 2, 4])
+  })
+
+  it('leaves a broker that is drained, as the open one does', async () => {
+    const world = new World(4)
+    const topicId = await rolled(world, [1, 2, 3])
+    await world.run(3000)
+    world.command({ kind: 'SetNodeRole', nodeId: node(2), role: 'draining' })
+    await world.run(30_000)
+    for (const { replicas } of world.state.topics.get(topicId)?.ranges[0]?.segments ?? []) {
+      assert.deepEqual(replicas.map(Number).toSorted(), [1, 3, 4])
+    }
+  })
+})

@@ -39,6 +39,8 @@ export class Machine {
   readonly entries: Map<string, number> = new Map()
   readonly earlier: Set<string> = new Set()
   readonly ended: Set<string> = new Set()
+  /** Sealed segments that it does not have all of. */
+  readonly lacks: Set<string> = new Set()
   private readonly world: World
 
   constructor(world: World, number: number) {
@@ -74,7 +76,10 @@ export class Machine {
           this.control?.hooks.staged(key, token, { nextOffsets, stateDigest: 'digest' })
         })
       },
-      inspect: () => Promise.reject(new EastGuardError('NOT_LEADER', 'nothing is sealed here')),
+      inspect: (key) => {
+        const lacks = this.lacks.has(keyText(key))
+        return Promise.resolve(lacks ? { kind: 'part', end: 0 } : { kind: 'whole', digest: 'd' })
+      },
       unfit: () => this.unfit(),
       led: () => this.led(),
       ledShards: () => {
@@ -171,6 +176,11 @@ export class World {
 
   open({ topicId }: { readonly topicId: TopicId }): Segment | undefined {
     return this.state.topics.get(topicId)?.active[0]?.segments.at(-1)
+  }
+
+  /** The first segment. */
+  sealed(topicId: TopicId): Segment | undefined {
+    return this.state.topics.get(topicId)?.ranges[0]?.segments[0]
   }
 
   replicasOf(topicId: TopicId): readonly number[] {
