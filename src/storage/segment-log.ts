@@ -147,6 +147,7 @@ export class Segment implements StoredSegment {
   }
 
   private async recordFence(): Promise<number> {
+    this.checkHere()
     const { end } = this
     this.fencedAt ??= end
     this.mayFlush(this.durableEnd)
@@ -174,6 +175,7 @@ export class Segment implements StoredSegment {
   }
 
   private async sealHeld(end: number): Promise<void> {
+    if (this.retired) return
     this.forgetFrom(Math.max(end, this.writer.writtenEnd))
     // What was queued before the record is synced with it; what `install` adds meanwhile is not.
     const kept = Math.min(end, this.end)
@@ -250,6 +252,10 @@ export class Segment implements StoredSegment {
   /** Throws what a reader is told when there is nothing to read any more. */
   checkServed(): void {
     if (this.damage !== undefined) throw new EastGuardError('DAMAGED', this.damage)
+    this.checkHere()
+  }
+
+  private checkHere(): void {
     if (this.retired) {
       throw new EastGuardError(
         'OFFSET_OUT_OF_RANGE',

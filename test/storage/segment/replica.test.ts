@@ -301,3 +301,27 @@ test('who waits for a flush of entries that a seal then drops is let go', async 
   assert.equal(segment.end, 0)
   await r.engine.close()
 })
+
+test('a segment that is dropped while it is fenced, sealed or filled up ends all of it, and nothing is left in memory', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), async (seed) => {
+      const chance = prng(seed)
+      const r = rig(simDisk({ seed, later: shuffled(seed) }).mount(), { blockBytes: 700 })
+      const segment = r.engine.create(KEY, LISTENER)
+      const model = filled(20)
+      appendOnly(r, segment, model.entries.slice(0, 12))
+      const work: Promise<unknown>[] = [segment.fence(), r.engine.flush()]
+      if (chance.below(2) === 0) work.push(segment.install(model.entries.slice(12, 15)))
+      for (let i = chance.below(3); i > 0; i--) await settle()
+      work.push(segment.seal(chance.below(20)))
+      for (let i = chance.below(3); i > 0; i--) await settle()
+      await segment.retire()
+      await Promise.all(work)
+      await assert.rejects(segment.install([]), { code: 'OFFSET_OUT_OF_RANGE' })
+      assert.equal(r.engine.unflushedBytes, 0)
+      assert.equal(r.wal.released, r.wal.nextLsn)
+      await r.engine.close()
+    }),
+    { numRuns: 150 },
+  )
+})
