@@ -62,14 +62,11 @@ export class Broker {
     this.topics = new TopicService(options, parts)
     const { metrics } = parts.ports
     const { nodeId, boot } = options
-    const alone = { ...parts.ports, nodeId, metadata: parts.metadata }
-    const replicas = (): Replicas => this.replicas
-    this.control = parts.control?.(replicas) ?? controlAlone(alone, replicas)
     const { data } = parts
     const { clock } = parts.ports
     const channels = data === undefined ? undefined : new Channels(data, clock, options.hwStaleMs)
     this.context = makeContext(options, parts, {
-      control: this.control,
+      control: () => this.control,
       sendings: channels ?? NO_SENDINGS,
       rolled: (key, open) => this.aftermath.rolled(key, open),
     })
@@ -84,6 +81,8 @@ export class Broker {
       return { shard, index: parts.metadata.appliedOf(shard) }
     }
     this.replicas = new LocalReplicas({ context, runtimes, stager, repairs, boot, shardAt })
+    const alone = { ...parts.ports, nodeId, metadata: parts.metadata }
+    this.control = parts.control?.(this.replicas) ?? controlAlone(alone, this.replicas)
     for (const topic of parts.metadata.state.topics.values()) {
       this.runtimes.add(new TopicRuntime(this.context, topic, true))
       this.repairs.topicChanged(topic)

@@ -12,7 +12,8 @@ import { StagedBook } from './replica/staged.ts'
 import type { Control } from './replica/types.ts'
 
 export interface ContextHooks {
-  readonly control: Control
+  /** There before anything of it is asked. */
+  control(): Control
   readonly sendings: Sendings
   readonly rolled: RangeContext['rolled']
 }
@@ -38,10 +39,14 @@ export function makeContext(
     staged: new StagedBook(),
     census: new Census((topicId) => metadata.shardOf(topicId)),
     seals: new Seals(log),
-    hooks: control.hooks,
+    hooks: {
+      gave: (key, given) => control().hooks.gave(key, given),
+      staged: (key, token, outcome) => control().hooks.staged(key, token, outcome),
+      waits: (key) => control().hooks.waits?.(key),
+    },
     sendings,
     parked: new Set(),
-    leased: (key) => control.leased(key),
+    leased: (key) => control().leased(key),
     reachable: (nodes) => reachable(options, nodes),
     rolled,
     totals: { batches: 0, bytes: 0 },

@@ -93,7 +93,7 @@ export interface BrokerParts {
   /** The links on the data port; what they receive goes to `Broker.received`. Absent: this broker reaches no other. */
   readonly data?: DataLinks
   /** What decides over the replicas here; absent: this broker has no others, and decides alone. */
-  readonly control?: (replicas: () => Replicas) => Control
+  readonly control?: (replicas: Replicas) => Control
   readonly ports: BrokerPorts
   readonly metadata: MetadataLog
   readonly store: LogStore

@@ -45,7 +45,7 @@ export class RangeFollower implements RangeRole {
       leader: copy.open.replicas[0] as NodeId,
       next: log?.durableEnd ?? 0,
       fencedByRestart: copy.fenced,
-      highWatermark: log?.highWatermark ?? 0,
+      highWatermark: log?.knownHighWatermark ?? 0,
     })
   }
 

@@ -33,20 +33,19 @@ export interface AloneParts {
   readonly log: Log
 }
 
-/** `replicas` is asked for when something happens, not before. */
-export function controlAlone(parts: AloneParts, replicas: () => Replicas): Control {
+export function controlAlone(parts: AloneParts, replicas: Replicas): Control {
   const alone = new Alone(parts, replicas)
   return { hooks: alone, leased: () => true, stop: () => alone.stop() }
 }
 
 class Alone implements ReplicaHooks {
   private readonly parts: AloneParts
-  private readonly replicas: () => Replicas
+  private readonly replicas: Replicas
   private readonly rolls = new Map<string, Roll>()
   private readonly resting = new Set<string>()
   private stopped = false
 
-  constructor(parts: AloneParts, replicas: () => Replicas) {
+  constructor(parts: AloneParts, replicas: Replicas) {
     this.parts = parts
     this.replicas = replicas
   }
@@ -62,17 +61,15 @@ class Alone implements ReplicaHooks {
   waits(key: SegmentKey): void {
     if (!this.idle(key)) return
     this.resting.add(keyText(key))
-    this.replicas()
-      .fence(key)
-      .then(
-        ({ end, highWatermark, unsure }) => {
-          this.resting.delete(keyText(key))
-          const attempt = this.attemptOf(key)
-          if (unsure !== undefined || attempt === undefined) return
-          this.begin(key, attempt, end, highWatermark)
-        },
-        (error: unknown) => this.failed(key, error),
-      )
+    this.replicas.fence(key).then(
+      ({ end, highWatermark, unsure }) => {
+        this.resting.delete(keyText(key))
+        const attempt = this.attemptOf(key)
+        if (unsure !== undefined || attempt === undefined) return
+        this.begin(key, attempt, end, highWatermark)
+      },
+      (error: unknown) => this.failed(key, error),
+    )
   }
 
   private idle(key: SegmentKey): boolean {
@@ -90,7 +87,7 @@ class Alone implements ReplicaHooks {
     if (!this.idle(key)) return
     const token = toHex(this.parts.random.bytes(16))
     this.rolls.set(keyText(key), { key, attempt, end, tailFrom, token, proposing: false })
-    this.replicas().stage({ key, token, end, tailFrom, replicas: [this.parts.nodeId] })
+    this.replicas.stage({ key, token, end, tailFrom, replicas: [this.parts.nodeId] })
   }
 
   staged(key: SegmentKey, token: string, outcome: StageOutcome): void {
@@ -126,7 +123,7 @@ class Alone implements ReplicaHooks {
         (error: unknown) => {
           if (error instanceof EastGuardError && error.code === 'DISK_FAILED') {
             const text = 'nobody knows whether the segment was rolled, the broker stops'
-            this.replicas().endRefused(key, 'BROKER_STOPPED', text)
+            this.replicas.endRefused(key, 'BROKER_STOPPED', text)
           } else this.failed(key, error)
         },
       )

@@ -56,7 +56,7 @@ export class LocalReplicas implements Replicas {
     return {
       boot,
       end: log?.durableEnd ?? 0,
-      highWatermark: Math.max(log?.highWatermark ?? 0, heard ?? 0),
+      highWatermark: Math.max(log?.knownHighWatermark ?? 0, heard ?? 0),
       unsure: log?.damage ?? copy.fault?.message,
     }
   }

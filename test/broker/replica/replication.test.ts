@@ -1,0 +1,168 @@
+// A segment on three brokers: what followers take, when producers are answered, how segments end, and what becomes of copies.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { EastGuardError } from '../../../src/base/errors.ts'
+import { ACKS_LEADER } from '../../../src/broker/sinks.ts'
+import { A, B, C, Rig } from './rig.ts'
+
+test('a batch is acknowledged when all replicas have it on their disks, and read from each of them', async () => {
+  await using rig = await Rig.make()
+  assert.deepEqual(await rig.produce(A, 'one'), { offset: 0, code: undefined })
+  for (const id of [A, B, C]) assert.equal(rig.entriesAt(id, 1), 1)
+  for (const id of [A, B, C]) {
+    await rig.until('it is readable', async () => (await rig.read(id)).length === 1)
+  }
+})
+
+test('what one follower has not synced is neither acknowledged to acks=all nor readable anywhere', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.node(C).store.automatic = false
+  const all = rig.produce(A, 'slow')
+  assert.equal((await rig.produce(A, 'leader only', ACKS_LEADER)).offset, 2)
+  await rig.until('C has it', () => rig.entriesAt(C, 1) === 3)
+  for (const id of [A, B]) assert.deepEqual(await rig.read(id), [0])
+  rig.node(C).store.automatic = true
+  rig.node(C).store.commit()
+  assert.equal((await all).offset, 1)
+})
+
+test('a full segment rolls while producers wait, and offsets run on', async () => {
+  await using rig = await Rig.make({ segmentEntries: 3 })
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => rig.produce(A, `${i}`)))
+  assert.deepEqual(
+    answers.map(({ offset }) => offset),
+    Array.from({ length: 10 }, (_, i) => i),
+  )
+  assert.equal(rig.segments().length, 4)
+  for (const id of [A, B, C]) {
+    await rig.until('all is readable', async () => (await rig.read(id)).length === 10)
+  }
+})
+
+test('a follower out of reach is left out: its batch is acknowledged by the roll, and it is mended later', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = [A, B]
+  rig.net.cut(A, C)
+  rig.net.cut(B, C)
+  assert.equal((await rig.produce(A, 'meanwhile')).offset, 1)
+  assert.deepEqual(rig.segments().at(-1)?.replicas, [A, B])
+  assert.equal(rig.entriesAt(C, 1), 1)
+  rig.net.heal()
+  await rig.until('C has the rest', () => rig.entriesAt(C, 1) === 2)
+  await rig.until('C serves it', async () => (await rig.read(C)).length === 2)
+  assert.equal(await rig.read(C, 2), 'NOT_REPLICA')
+})
+
+test('a leader out of reach is fenced, a follower leads on, and the old leader acknowledges nothing', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.net.cut(A, B)
+  rig.net.cut(A, C)
+  rig.unleased.add(A)
+  rig.placement = []
+  const { key } = rig
+  const answers = await Promise.all([B, C].map((id) => rig.node(id).replicas.fence(key)))
+  assert.deepEqual(
+    answers.map(({ end, unsure }) => [end, unsure]),
+    [
+      [1, undefined],
+      [1, undefined],
+    ],
+  )
+  rig.placement = [B, C]
+  rig.roll(B, key, 1, 0)
+  await rig.until('B leads', () => rig.segments().length === 2)
+  assert.equal((await rig.produce(B, 'after')).offset, 1)
+  assert.equal((await rig.produce(A, 'lost')).code, 'NOT_LEADER')
+})
+
+test('a fenced follower takes nothing more from its leader', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  await rig.node(B).replicas.fence(rig.key)
+  const lost = rig.produce(A, 'behind the fence')
+  await rig.until('A gives an end', () => rig.given.length > 0)
+  assert.equal(rig.entriesAt(B, 1), 1)
+  const [given] = rig.given
+  assert.deepEqual([given?.end, given?.failed.map(({ node }) => node)], [2, [B]])
+  rig.placement = [A, C]
+  assert.equal((await lost).offset, 1)
+})
+
+test('without a lease nothing is accepted', async () => {
+  await using rig = await Rig.make()
+  rig.unleased.add(A)
+  const answer = rig.produce(A, 'too early')
+  assert.equal((await answer).code, 'TIMEOUT')
+  assert.equal(rig.entriesAt(A, 1), 0)
+})
+
+test('a leader that gave an end appends nothing, and acknowledges nothing, before it knows what became of it', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  rig.placement = []
+  await Promise.all([rig.produce(A, '0'), rig.produce(A, '1')])
+  await rig.until('it gives an end', () => rig.given.length > 0)
+  const waits = rig.produce(A, '2')
+  await rig.until('it says so again', () => rig.given.length > 2)
+  assert.equal(rig.entriesAt(A, 1), 2)
+  const { topicId, range, segment } = rig.key
+  await rig.metadata.propose({ kind: 'CancelEnd', topicId, range, segment, attempt: 0 })
+  assert.equal((await waits).offset, 2)
+})
+
+test('a broker that restarts continues no open segment, and says so', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  const { store } = rig.node(C)
+  await rig.stop(C)
+  const again = rig.start(C, store, 2)
+  assert.deepEqual(
+    [...again.replicas.unfit()].map(({ why }) => why),
+    ['restarted'],
+  )
+  assert.deepEqual((await again.replicas.fence(rig.key)).boot, 2)
+  const answer = rig.produce(A, 'after')
+  await rig.until('A gives an end', () => rig.given.length > 0)
+  assert.deepEqual(
+    rig.given[0]?.failed.map(({ node }) => node),
+    [C],
+  )
+  rig.placement = [A, B, C]
+  assert.equal((await answer).offset, 1)
+  assert.equal((await rig.produce(A, 'all three again')).offset, 2)
+  await rig.until('C has it', () => rig.entriesAt(C, 2) === 1)
+})
+
+test('a follower answers out of range for nothing above what it knows', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'one')
+  assert.equal(await rig.read(A, 5), 'OFFSET_OUT_OF_RANGE')
+  assert.deepEqual(await rig.read(B, 5), [])
+})
+
+test('a damaged copy of a sealed segment is thrown away and copied anew', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
+  const key = { ...rig.key, segment: 1 }
+  const log = rig.node(B).store.find(key)
+  assert.ok(log !== undefined)
+  log.damage = 'a bit has flipped'
+  assert.equal((await rig.node(B).replicas.inspect(key)).kind, 'damaged')
+  await rig.until('B is whole', async () => {
+    const answer = await rig.node(B).replicas.inspect(key)
+    return answer.kind === 'whole'
+  })
+  assert.deepEqual(await rig.node(B).replicas.inspect(key), await rig.node(A).replicas.inspect(key))
+})
+
+test('nothing is said of a segment that is not here', async () => {
+  await using rig = await Rig.make()
+  const nowhere = { ...rig.key, segment: 7 }
+  await assert.rejects(rig.node(B).replicas.fence(nowhere), EastGuardError)
+  await assert.rejects(rig.node(B).replicas.inspect(nowhere), EastGuardError)
+})
