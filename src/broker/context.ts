@@ -13,7 +13,7 @@ import type { Control } from './replica/types.ts'
 
 export interface ContextHooks {
   /** There before anything of it is asked. */
-  control(): Control
+  readonly control: () => Control
   readonly sendings: Sendings
   readonly rolled: RangeContext['rolled']
 }

@@ -13,6 +13,7 @@ import { assert } from '../base/assert.ts'
 import { Broker } from '../broker/broker.ts'
 import type { ShardedLog } from '../broker/metadata/sharded-log.ts'
 import type { MetadataLog } from '../broker/metadata/types.ts'
+import type { BrokerParts } from '../broker/options.ts'
 import { catalogOf } from '../broker/topics/catalog.ts'
 import { settleRecovered, sweepStrays } from '../broker/topics/recovered.ts'
 import { serveAdmin } from '../doors/admin/admin.ts'
@@ -23,6 +24,7 @@ import { JOURNAL_DIR, openJournal } from '../storage/journal/journal.ts'
 import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
 import { Breakdown } from './breakdown.ts'
+import { openControl } from './control.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
 import { openNeighbourhood } from './neighbourhood.ts'
 import { Removal } from './removal.ts'
@@ -146,7 +148,14 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     failed: onFailed,
   })
   opened.add(() => store.close())
-  const parts = { ports, metadata, store, space: () => disk.space() }
+  let control: ReturnType<typeof openControl> | undefined
+  const parts: BrokerParts = {
+    ports,
+    metadata,
+    store,
+    space: () => disk.space(),
+    control: (replicas) => (control = openControl(metadataOptions, part, store, replicas)),
+  }
   await sweepStrays(parts)
   await settleRecovered(parts)
   await breakdown.unlessEnded(dataDir.confirm('wal'))
@@ -182,6 +191,10 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   neighbourhood.clientPort(client.port)
   removal = watchRemoval(options, dataDir, metadata)
   opened.add(async () => removal?.stop())
+  // First of all others lead what this broker leads: no produce fails for it.
+  opened.add(async () => {
+    if (breakdown.reason === undefined) await control?.drain(settings.drainTimeoutMs)
+  })
   notReady = undefined
   let stopped: Promise<void> | undefined
   return {

@@ -299,7 +299,8 @@ export class RangeLeader implements RangeRole {
 
   /** A held produce starts what it waits for. */
   private wakeUp(): void {
-    if (this.segment === undefined) this.context.hooks.waits?.(this.copy.key)
+    const { context, copy } = this
+    if (this.segment === undefined || !context.leased(copy.key)) context.hooks.waits?.(copy.key)
     // Failing leaves the range broken or to be tried by the next produce; either way it tells the held itself.
     this.copy.ensureLoaded()?.then(
       () => this.resumeHeld(),

@@ -2,7 +2,6 @@
 
 import type { NodeId } from '../../model/ids.ts'
 import type { DataMessage } from '../../wire/data/types.ts'
-import type { DataLinks } from '../data/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import type { TopicRuntimes } from '../topics/runtimes.ts'
 import type { Channels } from './channels.ts'
