@@ -130,6 +130,8 @@ export class Repairs {
       const segment = this.segmentOf(key)
       if (this.stopped || segment?.endEntry === undefined) return true
       if (!segment.replicas.includes(this.context.nodeId)) return true
+      if (store.find(key)?.damage !== undefined && !(await this.hasOther(key, segment)))
+        return false
       const log = await this.openCopy(key, segment.endEntry)
       if (log === undefined) continue
       if (isWhole(log, segment.endEntry)) {
@@ -143,6 +145,19 @@ export class Repairs {
       await log.install(entries)
       copied += entries.length
     }
+  }
+
+  /**
+   * True when another replica has all of it, which who has its last entry has. Before that a damaged copy makes no way for
+   * another: until the segment is settled it may be the only one that has what is whole in it.
+   */
+  private async hasOther(key: SegmentKey, { endEntry = 0, replicas }: Segment): Promise<boolean> {
+    if (endEntry === 0) return true
+    for (const node of replicas) {
+      const last = await this.ask(node, key, undefined, endEntry - 1, endEntry)
+      if (last.length > 0) return true
+    }
+    return false
   }
 
   /** The copy that entries go to; a damaged one makes way for it, since others have all of it. Undefined: look again. */
@@ -166,9 +181,9 @@ export class Repairs {
   /** The next entries from whoever has them first. */
   private async fetch(key: SegmentKey, segment: Segment, from: number): Promise<readonly Entry[]> {
     const { endEntry = 0, replicas, tail } = segment
-    const { nodeId, store } = this.context
+    const { nodeId } = this.context
     if (tail !== undefined && from >= tail.from) {
-      const own = tail.holders.includes(nodeId) ? await store.loadTail(key, tail.token) : undefined
+      const own = tail.holders.includes(nodeId) ? await this.ownTail(key, tail.token) : undefined
       const wanted = own?.filter(({ entryNumber }) => entryNumber >= from) ?? []
       if (wanted.length > 0) return wanted
       for (const node of tail.holders) {
@@ -181,6 +196,18 @@ export class Repairs {
       if (entries.length > 0) return entries
     }
     return []
+  }
+
+  /** A damaged one is as none: others keep it too. */
+  private async ownTail(key: SegmentKey, token: string): Promise<readonly Entry[] | undefined> {
+    const { store, log } = this.context
+    try {
+      return await store.loadTail(key, token)
+    } catch (error) {
+      if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
+      log.error('a tail that is kept for repair is damaged', { ...key, token, err: error })
+      return undefined
+    }
   }
 
   private async ask(
