@@ -7,12 +7,13 @@ import type {
   DataReceiver,
   Flow,
   FlowOptions,
-  Way,
 } from '../../../src/broker/data/types.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
 import { readDataMessage } from '../../../src/wire/data/load.ts'
 import type { DataWord } from '../../../src/wire/data/types.ts'
 import { wordFrame } from '../../../src/wire/data/word.ts'
+
+type Way = FlowOptions['way']
 
 const OUT: ReadonlySet<string> = new Set(['open', 'watermarks', 'fetch'])
 const BUDGET = 64 * 1024
