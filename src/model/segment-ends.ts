@@ -15,6 +15,7 @@ export const END_REASONS = [
   'drained',
   'policy',
   'fenced',
+  'forced',
 ] as const
 export type EndReason = (typeof END_REASONS)[number]
 

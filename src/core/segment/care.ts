@@ -19,17 +19,11 @@
 import type { NodeId } from '../../model/ids.ts'
 import { Avoided, pauseMs } from './avoided.ts'
 import { Blame } from './blame.ts'
-import type {
-  Candidates,
-  CareEffect,
-  CareView,
-  LogEffect,
-  ProposalOutcome,
-  RollEffect,
-} from './care-types.ts'
+import type { Candidates, CareEffect, CareView, ProposalOutcome, RollEffect } from './care-types.ts'
 import { Asking, type AskReason, reasonToAsk } from './ends.ts'
-import { OpenSegment } from './open-segment.ts'
+import { type Forceable, OpenSegment } from './open-segment.ts'
 import { Proposal } from './proposing.ts'
+import { Report, tellDamaged, tellForced, tellUnavailable } from './report.ts'
 import { Staging } from './staging.ts'
 import { type Plan, planSuccessor } from './successor.ts'
 import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming, StageOutcome } from './types.ts'
@@ -55,7 +49,7 @@ export class RangeCare {
   private candidates: Candidates | undefined
   private readonly boots = new Map<NodeId, number>()
   private readonly avoided = new Avoided()
-  private readonly pending: LogEffect[] = []
+  private readonly report: Report
 
   // Of the open segment; all of it begins anew with the next one.
   private open: OpenSegment
@@ -68,12 +62,12 @@ export class RangeCare {
 
   private readonly blame = new Blame()
   private quiet = false
-  private problem: string | undefined
 
   constructor(options: RangeCareOptions) {
     this.view = options.view
     this.timing = options.timing
     this.token = options.token
+    this.report = new Report(() => this.about())
     const confirmedMs = Math.max(options.electedAtMs, options.confirmedMs ?? options.nowMs)
     this.open = new OpenSegment(options.view, this.boots, confirmedMs)
   }
@@ -90,7 +84,7 @@ export class RangeCare {
 
   /** Unavailable, under-replicated, damaged: for people. */
   get trouble(): string | undefined {
-    return this.problem
+    return this.report.trouble
   }
 
   // ---- what is heard
@@ -121,7 +115,7 @@ export class RangeCare {
       if (open.unfits.get(node) !== 'restarted') this.avoided.failed(node, nowMs)
     }
     const text = `the leader of a segment ends it: ${end.why}`
-    this.say('info', text, { end: end.end, failed: end.failed })
+    this.report.say('info', text, { end: end.end, failed: end.failed })
   }
 
   /** A replica that cannot go on with the open segment says so itself. */
@@ -166,10 +160,26 @@ export class RangeCare {
     this.asking.want(why)
   }
 
+  /** What an operator who forces an end has to know. Undefined: no end has to be forced. */
+  get forceable(): Forceable | undefined {
+    return this.candidates === undefined ? undefined : this.open.forceable(this.candidates)
+  }
+
+  /** An operator gives up what lies at or above `end`. Answers why not, if it is not to be. */
+  force(end: number, _nowMs: number): string | undefined {
+    const known = this.forceable
+    if (known === undefined) return 'the segment is not unavailable for want of a sure answer'
+    const held = known.ends.some((one) => one.end >= end)
+    if (!held) return `no replica that is there has ${end} entries`
+    this.open.forcedEnd = end
+    tellForced(this.report, this.open, end)
+    return undefined
+  }
+
   // ---- what is done
 
   tick(nowMs: number): readonly CareEffect[] {
-    const out: CareEffect[] = this.pending.splice(0)
+    const out: CareEffect[] = [...this.report.take()]
     const { candidates } = this
     if (candidates === undefined) return out
     this.brokers(candidates, nowMs)
@@ -182,7 +192,7 @@ export class RangeCare {
     else if (this.open.given !== undefined || this.withholds) {
       this.end(candidates, nowMs, out)
     } else this.watch(candidates, nowMs, out)
-    out.push(...this.pending.splice(0))
+    out.push(...this.report.take())
     return out
   }
 
@@ -190,7 +200,7 @@ export class RangeCare {
     this.open.fence(why, nowMs)
     this.asking.done()
     const text = `fences a segment, whose leader cannot go on: ${why}`
-    this.say('warn', text, { leader: this.open.leader, replicas: this.open.replicas })
+    this.report.say('warn', text, { leader: this.open.leader, replicas: this.open.replicas })
   }
 
   /** Nothing is wrong, or an end is asked for. */
@@ -198,7 +208,7 @@ export class RangeCare {
     const { view, avoided, timing } = this
     const { unfits } = this.open
     const found = reasonToAsk({ view, candidates, unfits, without: avoided.at(nowMs) })
-    this.problem = found.trouble
+    this.report.trouble = found.trouble
     const ask = this.asking.next(found, nowMs, timing)
     this.quiet = found.calm && this.asking.idle
     if (ask === undefined) return
@@ -211,7 +221,7 @@ export class RangeCare {
 
   private unanswered(reason: AskReason | undefined, nowMs: number): void {
     const text = 'a leader has given no end, though it was asked for one'
-    this.say('warn', text, { leader: this.open.leader, why: reason?.why })
+    this.report.say('warn', text, { leader: this.open.leader, why: reason?.why })
     if (reason?.urgent === true) this.fence('leader-failed', nowMs)
   }
 
@@ -228,49 +238,32 @@ export class RangeCare {
     const found = this.open.findEnd(candidates, nowMs, this.timing)
     if (found === undefined) return undefined
     if (found === 'unavailable') {
-      this.unavailable()
+      tellUnavailable(this.report, this.open)
       return undefined
     }
-    if (this.open.highWatermark > found.end) {
-      this.alarm(found.end)
-      return undefined
-    }
+    if (this.isDamaged(found)) return undefined
     return planSuccessor({
       view: this.view,
       candidates,
       ...found,
-      tailFrom: this.open.highWatermark,
+      tailFrom: Math.min(this.open.highWatermark, found.end),
       without: this.avoided.at(nowMs),
       distrusted: found.holders.length === 1 && this.blame.distrusts(this.open, candidates),
       failedHolder: (node) => this.open.setAside(node),
     })
   }
 
-  private unavailable(): void {
-    this.wrong('unavailable: no replica of the open segment is there that surely has all of it', {
-      answers: this.open.fencing?.told(),
-    })
-  }
-
-  private alarm(end: number): void {
-    this.wrong('damaged: entries of the open segment were readable that no replica has now', {
-      end,
-      highWatermark: this.open.highWatermark,
-      answers: this.open.fencing?.told(),
-    })
-  }
-
-  /** Says it once, as long as it is so. */
-  private wrong(text: string, detail: Readonly<Record<string, unknown>>): void {
-    if (this.problem === text) return
-    this.problem = text
-    this.say('error', text, detail)
+  /** Something was readable that is not below the end: then there is none, but by an operator's word. */
+  private isDamaged({ end, why }: { readonly end: number; readonly why: EndReason }): boolean {
+    if (end >= this.open.highWatermark || why === 'forced') return false
+    tellDamaged(this.report, this.open, end)
+    return true
   }
 
   private tooFew(healthy: number, nowMs: number, out: CareEffect[]): void {
     const { minInsyncReplicas: least } = this.view.policy
     const text = `too few brokers: ${healthy} can hold a segment that needs ${least}`
-    this.wrong(text, {})
+    this.report.wrong(text)
     if (!this.withholds && this.open.given?.end.failed.length === 0) {
       // All of its replicas are well: it goes on as before.
       this.propose({ kind: 'cancel', attempt: this.open.given.end.attempt }, nowMs, out)
@@ -287,7 +280,7 @@ export class RangeCare {
     nowMs: number,
     out: CareEffect[],
   ): void {
-    this.problem = undefined
+    this.report.trouble = undefined
     const { attempt } = this.view.segment
     this.staging = new Staging({ ...plan, attempt }, this.token(), nowMs)
     for (const node of this.staging.members()) {
@@ -296,7 +289,7 @@ export class RangeCare {
       if (boot !== undefined) this.staging.bootOf(node, boot)
     }
     const { holder, end, replicas, why } = plan
-    this.say('info', 'stages the successor of a segment', { why, end, holder, replicas })
+    this.report.say('info', 'stages the successor of a segment', { why, end, holder, replicas })
     this.carryOn(this.staging, candidates, nowMs, out)
   }
 
@@ -307,9 +300,9 @@ export class RangeCare {
     out: CareEffect[],
   ): void {
     const { plan, token } = staging
-    const broken = staging.broken(candidates, (node) => this.boots.get(node))
+    const broken = this.broken(staging, candidates)
     if (broken !== undefined) {
-      this.say('warn', `gives up a staging: ${broken}`, { token })
+      this.report.say('warn', `gives up a staging: ${broken}`, { token })
       this.staging = undefined
       this.failed(nowMs)
       return
@@ -327,12 +320,18 @@ export class RangeCare {
     out.push({ kind: 'stage', to: holder, token, end, tailFrom, replicas })
   }
 
+  /** Why a staging leads to nothing any more. */
+  private broken(staging: Staging, candidates: Candidates): string | undefined {
+    const sure = staging.plan.why === 'forced' && this.open.sureEnd(candidates) !== undefined
+    if (sure) return 'a replica is back that surely has all, and no end has to be forced'
+    return staging.broken(candidates, (node) => this.boots.get(node))
+  }
+
   private roll(staging: Staging, nowMs: number, out: CareEffect[]): void {
     const { plan, token, staged } = staging
     // A replica may have reported more since the end was found.
-    if (this.open.highWatermark > plan.end) {
+    if (this.isDamaged(plan)) {
       this.staging = undefined
-      this.alarm(plan.end)
       return
     }
     if (staged === undefined) return
@@ -359,10 +358,11 @@ export class RangeCare {
   ): void {
     if (!proposal.due(nowMs)) return
     const { effect } = proposal
-    const broken = this.staging?.broken(candidates, (node) => this.boots.get(node))
+    const broken = this.staging === undefined ? undefined : this.broken(this.staging, candidates)
     // It may have come to nothing, and is not worth repeating; but as long as it may yet be applied, nothing else is proposed.
-    if (effect.kind === 'roll' && broken !== undefined) {
-      this.say('warn', `cancels a roll of unknown outcome: ${broken}`, {})
+    if (effect.kind === 'roll' && (broken !== undefined || this.isDamaged(effect))) {
+      const why = broken ?? 'it would hide what was readable'
+      this.report.say('warn', `cancels a roll of unknown outcome: ${why}`)
       this.propose({ kind: 'cancel', attempt: effect.attempt }, nowMs, out)
     } else out.push(effect)
   }
@@ -376,7 +376,7 @@ export class RangeCare {
     this.staging = undefined
     const others = replicas.filter((node) => node !== holder)
     const text = failed.length === 0 ? 'the holder does not say that it is done' : 'not all have it'
-    this.say('warn', `a staging failed: ${text}`, { holder, replicas, failed })
+    this.report.say('warn', `a staging failed: ${text}`, { holder, replicas, failed })
     if (failed.length === 0 || failed.length >= others.length) this.open.holderFailed(holder)
     for (const { node } of failed) this.avoided.failed(node, nowMs)
     this.failed(nowMs)
@@ -405,16 +405,11 @@ export class RangeCare {
     this.asking = new Asking()
     this.failures = 0
     this.nextTryMs = 0
-    this.problem = undefined
+    this.report.trouble = undefined
   }
 
-  private say(
-    level: LogEffect['level'],
-    text: string,
-    detail: Readonly<Record<string, unknown>>,
-  ): void {
+  private about(): Readonly<Record<string, unknown>> {
     const { topicId, range, segment } = this.view
-    const at = { topicId, range, segment: segment.segment, attempt: segment.attempt }
-    this.pending.push({ kind: 'log', level, text, detail: { ...at, ...detail } })
+    return { topicId, range, segment: segment.segment, attempt: segment.attempt }
   }
 }

@@ -98,6 +98,16 @@ export class Fencing {
     return { end, holders }
   }
 
+  /** What those have who are not sure of it. */
+  unsure(
+    counts: (node: NodeId) => boolean,
+  ): readonly { readonly node: NodeId; readonly end: number; readonly unsure: string }[] {
+    return [...this.answers].flatMap(([node, { answer }]) => {
+      const { end, unsure } = answer
+      return unsure === undefined || !counts(node) ? [] : [{ node, end, unsure }]
+    })
+  }
+
   /** For people: who said what. */
   told(): Readonly<Record<string, string>> {
     const told: Record<string, string> = {}

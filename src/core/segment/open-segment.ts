@@ -3,7 +3,7 @@
 
 import type { NodeId } from '../../model/ids.ts'
 import type { Candidates, CareView } from './care-types.ts'
-import { Fencing } from './fencing.ts'
+import { type FencedEnd, Fencing } from './fencing.ts'
 import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming } from './types.ts'
 
 /** A frozen leader repeats the end that it gave: silent for longer, it is not relied on. */
@@ -23,6 +23,14 @@ export interface FoundEnd {
   readonly why: EndReason
 }
 
+/** What is known of a segment of which no replica is there that surely has all of it. */
+export interface Forceable {
+  /** What those have who are there, and why that may not be all. */
+  readonly ends: readonly { readonly node: NodeId; readonly end: number; readonly unsure: string }[]
+  /** Entries below it were readable, and may have been acknowledged; so may others above. */
+  readonly highWatermark: number
+}
+
 export class OpenSegment {
   readonly leader: NodeId
   readonly replicas: readonly NodeId[]
@@ -32,6 +40,8 @@ export class OpenSegment {
   readonly unfits: Map<NodeId, EndReason> = new Map()
   given: Given | undefined
   fencing: Fencing | undefined
+  /** An operator's, for as long as there is no sure answer. */
+  forcedEnd: number | undefined
   /** The greatest high watermark that any replica told of: entries below were readable. */
   highWatermark = 0
   private fencedWhy: EndReason = 'leader-failed'
@@ -43,6 +53,8 @@ export class OpenSegment {
   /** It has fenced the segment itself, or a later start of it was seen, which is the same. */
   private leaderStopped = false
   private gaveAttempt: number | undefined
+  /** There was time enough for a sure answer, and none came. */
+  private unavailable = false
   private readonly holderFailures = new Map<NodeId, number>()
 
   constructor(
@@ -141,6 +153,18 @@ export class OpenSegment {
     return (this.holderFailures.get(node) ?? 0) >= HOLDER_FAILURES
   }
 
+  sureEnd(candidates: Candidates): FencedEnd | undefined {
+    return this.fencing?.end((node) => candidates.alive(node))
+  }
+
+  /** Undefined: there is a sure answer, or may be soon. */
+  forceable(candidates: Candidates): Forceable | undefined {
+    const { fencing, highWatermark } = this
+    const waited = this.unavailable || this.forcedEnd !== undefined
+    if (fencing === undefined || !waited || this.sureEnd(candidates) !== undefined) return undefined
+    return { ends: fencing.unsure((node) => candidates.alive(node)), highWatermark }
+  }
+
   /** Undefined: not yet. */
   findEnd(
     candidates: Candidates,
@@ -157,9 +181,15 @@ export class OpenSegment {
     // A holder that can hand on nothing to anyone is as good as lost, if another has enough.
     const useful = fencing.end((node) => alive(node) && !this.setAside(node))
     const enough = useful !== undefined && useful.end >= this.highWatermark
-    const found = enough ? useful : fencing.end(alive)
+    const found = enough ? useful : this.sureEnd(candidates)
     if (found === undefined) {
-      return nowMs - fencing.sinceMs >= timing.fenceWaitMs ? 'unavailable' : undefined
+      const end = this.forcedEnd
+      const holders = end === undefined ? [] : fencing.unsure(alive).filter((one) => one.end >= end)
+      if (end !== undefined && holders.length > 0) {
+        return { end, holders: holders.map(({ node }) => node), why: 'forced' }
+      }
+      this.unavailable = nowMs - fencing.sinceMs >= timing.fenceWaitMs
+      return this.unavailable ? 'unavailable' : undefined
     }
     if (!fencing.waited(alive, nowMs, timing)) return undefined
     return { ...found, why: this.fencedWhy }

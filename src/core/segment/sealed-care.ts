@@ -14,6 +14,7 @@ import type { NodeId, TopicId } from '../../model/ids.ts'
 import { pauseMs } from './avoided.ts'
 import type { Candidates, LogEffect, ProposalOutcome, ReplicaPolicy } from './care-types.ts'
 import { Inspections } from './inspections.ts'
+import { Report } from './report.ts'
 import type { InspectAnswer, SegmentTiming } from './types.ts'
 
 /** Brokers that come and go do not change who holds a segment each time. */
@@ -67,14 +68,14 @@ export class SealedCare {
   private proposal: { effect: SettleEffect | ReassignEffect; dueMs: number } | undefined
   private refusals = 0
   private pausedUntilMs = 0
-  private readonly pending: LogEffect[] = []
-  private problem: string | undefined
+  private readonly report: Report
   private quiet = false
 
   constructor({ view, timing }: SealedCareOptions) {
     this.view = view
     this.timing = timing
     this.inspections = new Inspections(timing)
+    this.report = new Report(() => this.about())
   }
 
   /** Settled, and on as many brokers as it can be. */
@@ -83,7 +84,7 @@ export class SealedCare {
   }
 
   get trouble(): string | undefined {
-    return this.problem
+    return this.report.trouble
   }
 
   // ---- what is heard
@@ -119,10 +120,14 @@ export class SealedCare {
     if (boot !== undefined && known !== undefined && boot < known) return
     const news = this.inspections.answered(from, answer, nowMs)
     if (answer.kind !== 'damaged' || !news) return
-    this.say('warn', 'a replica of a sealed segment is damaged, and mends itself from another', {
-      replica: from,
-      why: answer.why,
-    })
+    this.report.say(
+      'warn',
+      'a replica of a sealed segment is damaged, and mends itself from another',
+      {
+        replica: from,
+        why: answer.why,
+      },
+    )
   }
 
   proposed(outcome: ProposalOutcome, nowMs: number): void {
@@ -145,7 +150,7 @@ export class SealedCare {
 
   tick(nowMs: number): readonly SealedEffect[] {
     const { candidates } = this
-    if (candidates === undefined) return this.pending.splice(0)
+    if (candidates === undefined) return this.report.take()
     this.brokers(candidates, nowMs)
     const out: SealedEffect[] = []
     if (this.proposal !== undefined) this.repeat(this.proposal, nowMs, out)
@@ -155,14 +160,15 @@ export class SealedCare {
     }
     const to = this.quiet ? [] : this.inspections.due(this.living(candidates), nowMs)
     if (to.length > 0) out.push({ kind: 'inspect', to })
-    return [...this.pending.splice(0), ...out]
+    return [...this.report.take(), ...out]
   }
 
   /** The change that is due, if any. */
   private next(candidates: Candidates, nowMs: number): SettleEffect | ReassignEffect | undefined {
     const { replicas, digest } = this.view.segment
     const living = this.living(candidates)
-    if (living.length === 0) this.wrong('unavailable: no replica of a sealed segment is there', {})
+    if (living.length === 0)
+      this.report.wrong('unavailable: no replica of a sealed segment is there')
     const found = this.inspections.digests(replicas)
     if (digest === '') {
       if (found.size > 1) this.differ(found)
@@ -175,7 +181,7 @@ export class SealedCare {
     const change = this.reassignment(candidates, nowMs)
     this.quiet =
       change === undefined && digest !== '' && this.atRest(candidates) && found.size === 0
-    if (this.quiet) this.problem = undefined
+    if (this.quiet) this.report.trouble = undefined
     return change
   }
 
@@ -276,14 +282,14 @@ export class SealedCare {
 
   private propose(effect: SettleEffect | ReassignEffect, nowMs: number, out: SealedEffect[]): void {
     this.proposal = { effect, dueMs: nowMs + SILENT_MS }
-    if (effect.kind === 'settle') this.problem = undefined
+    if (effect.kind === 'settle') this.report.trouble = undefined
     else {
       const text =
         effect.change === 'add'
           ? 'gives a sealed segment to another broker, since a replica is lost, drained or missing'
           : 'takes a sealed segment from a broker: the others are proven'
       const { replicas } = this.view.segment
-      this.say('info', text, { broker: effect.replica, replicas })
+      this.report.say('info', text, { broker: effect.replica, replicas })
     }
     out.push(effect)
   }
@@ -304,24 +310,15 @@ export class SealedCare {
   private differ(found: ReadonlyMap<string, readonly NodeId[]>): void {
     const text =
       'replicas of a sealed segment are whole and differ: what one serves another has not'
-    this.wrong(text, { settled: this.view.segment.digest, digests: Object.fromEntries(found) })
+    this.report.wrong(text, {
+      settled: this.view.segment.digest,
+      digests: Object.fromEntries(found),
+    })
   }
 
-  /** Says it once, as long as it is so. */
-  private wrong(text: string, detail: Readonly<Record<string, unknown>>): void {
-    if (this.problem === text) return
-    this.problem = text
-    this.say('error', text, detail)
-  }
-
-  private say(
-    level: LogEffect['level'],
-    text: string,
-    detail: Readonly<Record<string, unknown>>,
-  ): void {
+  private about(): Readonly<Record<string, unknown>> {
     const { topicId, range, segment } = this.view
-    const at = { topicId, range, segment: segment.segment }
-    this.pending.push({ kind: 'log', level, text, detail: { ...at, ...detail } })
+    return { topicId, range, segment: segment.segment }
   }
 }
 

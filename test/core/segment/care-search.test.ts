@@ -173,7 +173,12 @@ class Judge {
   }
 
   private commit(): void {
+    const proposed = this.script.effects.findLast(
+      ({ kind }) => kind === 'roll' || kind === 'cancel',
+    )
     this.script.commits()
+    this.open = undefined
+    if (proposed?.kind === 'cancel') return
     this.confirming = true
     this.forget()
   }
@@ -237,7 +242,7 @@ test('whatever is heard: every roll that is proposed follows from what was said'
       for (const one of steps) judge.does(one)
       rolls += judge.script.all('roll').length
     }),
-    { numRuns: 2000 },
+    { numRuns: 600 },
   )
-  assert.ok(rolls > 500, `only ${rolls} rolls`)
+  assert.ok(rolls > 150, `only ${rolls} rolls`)
 })

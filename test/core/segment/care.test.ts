@@ -316,3 +316,47 @@ test('a sure answer of a broker that is lost counts for nothing until it is back
   script.passes(50)
   assert.equal(script.last('stage').end, 5)
 })
+
+test('an operator may end a segment of which nobody is sure, and is told what that loses', () => {
+  const script = fenced()
+  assert.equal(script.care.forceable, undefined)
+  script.answers('A', 9, { unsure: 'damage', highWatermark: 7 })
+  script.dies('B')
+  script.dies('C')
+  script.passes(1000)
+  assert.deepEqual(script.care.forceable, {
+    ends: [{ node: idOf('A'), end: 9, unsure: 'damage' }],
+    highWatermark: 7,
+  })
+  assert.match(script.care.force(10, script.nowMs) ?? '', /no replica .* has 10 entries/)
+  assert.equal(script.all('stage').length, 0)
+  assert.equal(script.care.force(6, script.nowMs), undefined)
+  script.passes(50)
+  const { end, tailFrom, to } = script.last('stage')
+  assert.deepEqual([end, tailFrom, to], [6, 6, idOf('A')])
+  assert.match(
+    script.all('log').at(-2)?.text ?? '',
+    /at least 1 entries that were readable are lost/,
+  )
+  script.stored()
+  assert.equal(script.last('roll').why, 'forced')
+})
+
+test('an end is not forced when a sure answer is there, or comes while it is staged', () => {
+  const script = fenced()
+  script.answers('A', 9, { unsure: 'damage', highWatermark: 7 })
+  script.dies('B')
+  script.dies('C')
+  script.passes(1000)
+  assert.equal(script.care.force(6, script.nowMs), undefined)
+  script.passes(50)
+  script.lives('B')
+  script.answers('B', 8)
+  script.stored()
+  script.passes(50)
+  assert.equal(script.all('roll').length, 0)
+  assert.equal(script.care.forceable, undefined)
+  assert.match(script.care.force(6, script.nowMs) ?? '', /not unavailable/)
+  script.answers('C', 8)
+  assert.equal(script.last('stage').end, 8)
+})
