@@ -43,6 +43,10 @@ export class Calls {
     this.onLate = onLate
   }
 
+  get size(): number {
+    return this.calls.size
+  }
+
   nextRequestId(): number {
     const last = this.lastRequestId === REQUEST_ID_MAX ? HELLO_REQUEST_ID : this.lastRequestId
     this.lastRequestId = last + 1

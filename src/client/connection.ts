@@ -16,6 +16,7 @@ import { Fifo } from '../base/fifo.ts'
 import { FRAME_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX } from '../model/limits.ts'
 import type { Timer } from '../ports/clock.ts'
 import type { Address, Connection as Stream } from '../ports/streams.ts'
+import { describeTopics } from '../wire/native/describe-topics.ts'
 import { FrameReader } from '../wire/native/frame-reader.ts'
 import { operationOf, readResponse, requestFrame, requestIdOf } from '../wire/native/header.ts'
 import { type HelloResponse, hello } from '../wire/native/hello.ts'
@@ -24,6 +25,7 @@ import { OPERATION, VERSION_MAX, VERSION_MIN } from '../wire/native/operations.t
 import { type Abortable, unwatchAbort, watchAbort } from './aborts.ts'
 import { type Call, Calls, HELLO_REQUEST_ID, type Reply } from './calls.ts'
 import type { ClientPorts } from './ports.ts'
+import { Pulse } from './pulse.ts'
 import { aborted } from './timing.ts'
 
 /** What comes of a stream after its opening was answered: any number of `pushed`, then at most one `lost`. */
@@ -46,6 +48,8 @@ export interface ClusterIdentity {
 
 /** Calls that wait for the connection or for room on it. */
 const WAITING_MAX = 2 * REQUESTS_IN_FLIGHT_MAX
+/** Longer than a pulse takes to give the broker up. */
+const PING_TIMEOUT_MS = 10_000
 /** Where a frame has its request id: behind length, operation and version. */
 const REQUEST_ID_AT = 6
 
@@ -70,6 +74,7 @@ export class BrokerConnection {
   private trouble: EastGuardError | undefined
   private pauseTimer: Timer | undefined
   private readonly opening = new AbortController()
+  private readonly pulse: Pulse
 
   constructor(
     address: Address,
@@ -83,6 +88,11 @@ export class BrokerConnection {
     this.cluster = cluster
     this.calls = new Calls(ports.clock, (late) => this.late(late))
     this.backoff = new Backoff(ports.random, settings.backoffMs, settings.backoffMaxMs)
+    this.pulse = new Pulse(ports.clock, {
+      waits: () => this.state === 'ready' && (this.calls.size > 0 || this.streams.size > 0),
+      ping: () => this.ping(),
+      dead: () => this.unanswered(),
+    })
   }
 
   get name(): string {
@@ -172,6 +182,7 @@ export class BrokerConnection {
   /** From now on pushes under this request id go to `handler`; call it beside the `call` that opens the stream. */
   attach(requestId: number, handler: StreamHandler): void {
     this.streams.set(requestId, handler)
+    if (this.state === 'ready') this.pulse.begin()
   }
 
   detach(requestId: number): void {
@@ -207,12 +218,28 @@ export class BrokerConnection {
     this.state = 'closed'
     this.opening.abort()
     this.pauseTimer?.cancel()
+    this.pulse.stop()
     const { stream } = this
     this.stream = undefined
     this.failEverything(closed(this.name))
     // Nothing but a hello waits to be sent, maybe to one who is stuck.
     if (greeted) stream?.end()
     else stream?.destroy()
+  }
+
+  /** Any answer will do; this question costs the broker nothing. */
+  private ping(): boolean {
+    if (!this.hasRoom()) return false
+    const frame = requestFrame(describeTopics, VERSION_MAX, 0, { names: [], brief: true })
+    this.call([frame], PING_TIMEOUT_MS, { answered: () => {}, failed: () => {} })
+    return true
+  }
+
+  private unanswered(): void {
+    const message = `the connection to ${this.name} was given up: the broker does not answer`
+    if (this.stream !== undefined) {
+      this.drop(this.stream, new EastGuardError('CONNECTION_LOST', message))
+    }
   }
 
   private hasRoom(): boolean {
@@ -224,6 +251,7 @@ export class BrokerConnection {
     if (stream === undefined) return
     call.written = true
     if (!stream.write(call.frame)) this.choked = true
+    if (this.state === 'ready') this.pulse.begin()
     if (call.onWritten === undefined) {
       this.written++
       return
@@ -271,7 +299,9 @@ export class BrokerConnection {
     const frames = new FrameReader(FRAME_BYTES_MAX)
     stream.handle({
       onData: (chunk) => {
-        if (this.stream === stream) this.read(stream, frames, chunk)
+        if (this.stream !== stream) return
+        this.pulse.heard()
+        this.read(stream, frames, chunk)
       },
       onDrain: () => {
         this.choked = false
@@ -397,6 +427,7 @@ export class BrokerConnection {
   private restAfter(error: EastGuardError): void {
     this.stream = undefined
     this.choked = false
+    this.pulse.stop()
     this.state = 'idle'
     this.trouble = error
     this.notBeforeMs = this.ports.clock.monotonic() + this.backoff.next()

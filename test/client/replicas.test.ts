@@ -162,6 +162,26 @@ test('replicas that send a reader in a circle are asked with pauses, and it goes
   await w.until(w.client.close())
 })
 
+test('a replica that says nothing any more, and closes nothing, is left for another', async () => {
+  const w = await clusterWorld(SHAPE, 1, { hostLabel: 'host 1' })
+  const { values } = reader(w)
+  await fill(w, '0')
+  await w.pass(20_000)
+  assert.deepEqual(readFrom(w), [1])
+  const { broker } = w.cluster.member(1)
+  assert.equal(
+    broker.accepted,
+    1,
+    'a broker that answers keeps its connection, however quiet the log is',
+  )
+  broker.setDeaf(true)
+  w.cluster.member(1).lags = true
+  await fill(w, '1')
+  await w.pass(10_000)
+  assert.deepEqual(values, ['0', '1'])
+  await w.until(w.client.close())
+})
+
 test('a reader that had to leave the nearest replica goes back to it', async () => {
   const w = await clusterWorld(SHAPE, 1, { hostLabel: 'host 1' })
   const { values } = reader(w)
