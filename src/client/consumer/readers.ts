@@ -15,6 +15,7 @@ import type { Timer } from '../../ports/clock.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
 import type { Cluster } from '../cluster.ts'
 import { type LogRange, logRange } from '../offsets.ts'
+import { Patience } from '../patience.ts'
 import { addressName, type Replica, type TopicRoute } from '../route.ts'
 import { deadlineIn } from '../timing.ts'
 import {
@@ -186,6 +187,7 @@ export class Readers<P extends ReadPartition> {
     // A partition never goes back, whatever a broker thinks of where it stands.
     if (reading === undefined || data.nextOffset < reading.state.fetchOffset) return
     reading.queuedBytes += data.batches.length
+    reading.trouble?.patience.well()
     reading.trouble = undefined
     reading.hops = 0
     this.events.pushed(reading.state, data)
@@ -241,11 +243,16 @@ export class Readers<P extends ReadPartition> {
   private rest(reading: Reading<P>, error: EastGuardError): void {
     if (this.closed) return
     const { nowMs } = this
-    const { random } = this.cluster.ports
+    const { clock, log, random } = this.cluster.ports
     const { backoffMs, backoffMaxMs } = this.cluster.settings
     const trouble = (reading.trouble ??= {
       sinceMs: nowMs,
       backoff: new Backoff(random, backoffMs, backoffMaxMs),
+      patience: new Patience(
+        clock,
+        log,
+        `partition ${reading.state.partition} of '${this.settings.topic}' cannot be read`,
+      ),
       notBeforeMs: 0,
       resting: false,
     })
@@ -253,6 +260,7 @@ export class Readers<P extends ReadPartition> {
       this.events.failed(error)
       return
     }
+    trouble.patience.failed(error)
     trouble.notBeforeMs = nowMs + trouble.backoff.next()
     trouble.resting = true
     reading.hops = 0

@@ -56,8 +56,8 @@ export class ProducerBatch {
   doubt = false
   /** Its records have been told; only its place in the sequence still matters. */
   settled = false
-  /** What the broker said of it last, if it refused it. */
-  refusal: EastGuardError | undefined = undefined
+  /** What its last attempt came to. */
+  trouble: EastGuardError | undefined = undefined
   /** How often it was renumbered under a new epoch. */
   restarts = 0
   /** Being compressed; not to be sent yet. */

@@ -175,7 +175,7 @@ export class PartitionQueue {
       this.stored(batch, -1)
       return false
     }
-    batch.refusal = error
+    batch.trouble = error
     if (!REFUSED_FOR_SURE.has(error.code)) batch.doubt = true
     const wasFirst = this.isFirst(batch)
     if (!this.leaveFlight(batch)) return false
@@ -191,6 +191,7 @@ export class PartitionQueue {
   /** No answer came. `maybeArrived`: the request may have reached the broker. */
   lost(batch: ProducerBatch, error: EastGuardError, maybeArrived: boolean): boolean {
     if (maybeArrived) batch.doubt = true
+    batch.trouble = error
     if (!this.leaveFlight(batch)) return false
     return error.retriable ? this.again(batch) : this.giveUp(batch, error)
   }

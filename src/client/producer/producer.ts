@@ -414,7 +414,7 @@ export class BatchingProducer implements Producer {
     const nowMs = this.cluster.ports.clock.monotonic()
     for (const topic of this.topics.values()) {
       for (const lane of topic.lanes) {
-        lane?.queue.expire(nowMs, ({ refusal }) => this.late(topic.route.view.name, refusal))
+        lane?.queue.expire(nowMs, ({ trouble }) => this.late(topic.route.view.name, trouble))
         if (lane !== undefined) this.sender.ready(lane)
       }
     }
@@ -433,16 +433,16 @@ export class BatchingProducer implements Producer {
     }
   }
 
-  private late(topic: string, refusal?: EastGuardError): EastGuardError {
+  private late(topic: string, trouble?: EastGuardError): EastGuardError {
     const within = `within deliveryTimeoutMs (${this.settings.deliveryTimeoutMs} ms)`
     const detail = { maybeStored: false }
-    if (refusal === undefined) {
+    if (trouble === undefined) {
       const message = `a record for '${topic}' got no answer ${within}`
       return new EastGuardError('TIMEOUT', message, { detail })
     }
-    const { code, hint } = refusal
-    const message = `a record for '${topic}' was not stored ${within}; the last answer was ${code}: ${refusal.message}`
-    return new EastGuardError('TIMEOUT', message, { cause: refusal, hint, detail })
+    const { code, hint } = trouble
+    const message = `a record for '${topic}' was not stored ${within}; the last attempt ended with ${code}: ${trouble.message}`
+    return new EastGuardError('TIMEOUT', message, { cause: trouble, hint, detail })
   }
 }
 

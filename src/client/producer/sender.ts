@@ -16,6 +16,7 @@ import {
 } from '../../wire/native/produce.ts'
 import type { Cluster } from '../cluster.ts'
 import type { BrokerConnection } from '../connection.ts'
+import type { Patience } from '../patience.ts'
 import type { TopicRoute } from '../route.ts'
 import { deadlineIn } from '../timing.ts'
 import type { ProducerBatch, ProducerIdentity } from './batch.ts'
@@ -46,6 +47,7 @@ export interface Lane {
   identifying: boolean
   identifiedBefore: boolean
   redirect: Redirected | undefined
+  readonly patience: Patience
   /** Redirects followed since the last batch that was stored. */
   hops: number
 }
@@ -204,6 +206,7 @@ export class Sender {
   private stored({ lane, batch, moved }: Part, baseOffset: number): void {
     if (moved) return
     lane.backoff.reset()
+    lane.patience.well()
     lane.hops = 0
     lane.queue.stored(batch, baseOffset)
     this.ready(lane)
@@ -217,7 +220,7 @@ export class Sender {
     if (moved || lane.topic.gone) return
     const atOnce = error.code === 'NOT_LEADER' && follow(lane, error, connection.address)
     if (error.code !== 'STORAGE_FULL') void this.refresh(lane.topic)
-    if (lane.queue.refused(batch, unlessBehind(error)) && !atOnce) this.rest(lane)
+    if (lane.queue.refused(batch, unlessBehind(error)) && !atOnce) this.rest(lane, error)
     else this.ready(lane)
   }
 
@@ -227,14 +230,15 @@ export class Sender {
       if (moved || lane.topic.gone) continue
       lane.redirect = undefined
       void this.refresh(lane.topic)
-      if (lane.queue.lost(batch, error, maybeArrived)) this.rest(lane)
+      if (lane.queue.lost(batch, error, maybeArrived)) this.rest(lane, error)
       else this.ready(lane)
     }
   }
 
   /** A pause before the next attempt; several failures of one window make one pause. */
-  private rest(lane: Lane): void {
+  private rest(lane: Lane, error: EastGuardError): void {
     const { queue } = lane
+    lane.patience.failed(error)
     if (queue.resting) return
     queue.resting = true
     this.cluster.ports.clock.after(lane.backoff.next(), () => {
@@ -292,7 +296,7 @@ export class Sender {
       (error: unknown) => {
         lane.identifying = false
         if (this.identity === asked) this.identity = undefined
-        if (error instanceof EastGuardError && error.retriable) this.rest(lane)
+        if (error instanceof EastGuardError && error.retriable) this.rest(lane, error)
         else {
           const message = 'no producer id could be had'
           lane.queue.failAll(new EastGuardError('INTERNAL', message, { cause: error }))

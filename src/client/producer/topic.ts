@@ -4,6 +4,7 @@ import { Backoff } from '../../base/backoff.ts'
 import { PRODUCER_WINDOW } from '../../model/limits.ts'
 import type { Random } from '../../ports/random.ts'
 import type { Cluster } from '../cluster.ts'
+import { Patience } from '../patience.ts'
 import type { TopicRoute } from '../route.ts'
 import type { ProducerBatch } from './batch.ts'
 import { PartitionQueue } from './partition-queue.ts'
@@ -41,9 +42,11 @@ export function laneOf(
   const known = topic.lanes[partition]
   if (known !== undefined) return known
   const { backoffMs, backoffMaxMs } = cluster.settings
+  const { clock, log } = cluster.ports
+  const { name } = topic.route.view
   const lane: Lane = {
     queue: new PartitionQueue({
-      topic: topic.route.view.name,
+      topic: name,
       partition,
       idempotent: topic.idempotent,
       window: windowOf(topic),
@@ -57,6 +60,7 @@ export function laneOf(
     identifying: false,
     identifiedBefore: false,
     redirect: undefined,
+    patience: new Patience(clock, log, `partition ${partition} of '${name}' takes no records`),
     hops: 0,
   }
   topic.lanes[partition] = lane
