@@ -7,6 +7,7 @@ import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
+import { SEGMENT_MUTATIONS } from './segment.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
 import { SWIM_MUTATIONS } from './swim.ts'
 
@@ -17,6 +18,7 @@ test('every mutation changes what it means to change', () => {
     ...SHARDS_MUTATIONS,
     ...MEMBERSHIP_MUTATIONS,
     ...RAFT_MUTATIONS,
+    ...SEGMENT_MUTATIONS,
     ...SWIM_MUTATIONS,
   ]) {
     for (const edit of editsOf(mutation)) {

@@ -14,6 +14,9 @@ export class Broker {
   readonly disk: Disk
   process: Process | undefined
   boot = 0
+  /** As others know it. */
+  knownBoot: number | undefined
+  private starting = false
   /** How far it has the shard's log. */
   applied = 0
   draining = false
@@ -49,32 +52,45 @@ export class Broker {
   }
 
   start(): void {
-    if (this.process !== undefined || this.disk.lost) return
-    const { world } = this
+    if (this.process !== undefined || this.disk.lost || this.starting) return
+    const { world, disk } = this
     const boot = ++this.boot
+    this.starting = true
+    disk.reads()
     // It says nothing before what recovery read is durable.
-    world.later(boot === 1 ? 0 : world.syncMs(this.disk), () => {
-      if (this.process !== undefined || this.disk.lost || boot !== this.boot) return
-      this.disk.recovered()
-      for (const [number, { items }] of this.disk.segments) {
-        world.truth.stored(this.id, number, items.length)
-      }
-      this.process = new Process(this, boot)
-      if (boot > 1) world.say(`${this.name} starts, boot ${boot}`)
-      this.process.begins()
-      world.net.linksOf(this.id)
+    const ms = boot === 1 ? 0 : 1 + world.syncMs(disk)
+    const isCurrent = (): boolean => this.starting && boot === this.boot
+    world.later(ms, () => {
+      if (isCurrent()) this.runs(boot)
+    })
+    world.later(ms, () => {
+      if (boot === this.boot) disk.recovered()
+    })
+  }
+
+  private runs(boot: number): void {
+    const { world, id } = this
+    this.starting = false
+    for (const [number, { items }] of this.disk.segments) {
+      world.truth.stored(id, number, items.length)
+    }
+    this.process = new Process(this, boot)
+    if (boot > 1) world.say(`${this.name} starts, boot ${boot}`)
+    this.process.begins()
+    world.net.linksOf(id)
+    const lagMs = world.calm ? 0 : world.chance.float() * 500
+    world.later(lagMs, () => {
+      this.knownBoot = Math.max(this.knownBoot ?? 0, boot)
     })
   }
 
   kill(): void {
     const { world } = this
-    this.boot = Math.max(this.boot, 0)
+    // A start that is still recovering comes to nothing: a later one does that again.
+    if (this.starting) this.boot++
+    this.starting = false
     this.disk.crash()
-    if (this.process === undefined) {
-      // It was still recovering: a later start does that again.
-      this.boot++
-      return
-    }
+    if (this.process === undefined) return
     this.process = undefined
     this.pausedUntil = 0
     this.downSince = world.clock.monotonic()

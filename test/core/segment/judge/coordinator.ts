@@ -10,9 +10,10 @@ import type {
   CareView,
   ProposalOutcome,
 } from '../../../../src/core/segment/care-types.ts'
+import { LeaseDesk } from '../../../../src/core/segment/lease-desk.ts'
 import type { EndReason, LeadersEnd } from '../../../../src/core/segment/types.ts'
 import type { NodeId } from '../../../../src/model/ids.ts'
-import { RANGE, TIMING, TOPIC } from './place.ts'
+import { RANGE, SHARD, TIMING, TOPIC } from './place.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
@@ -35,6 +36,7 @@ export class Coordinator {
   private readonly world: World
   private readonly electedAtMs: number
   private care: RangeCare | undefined
+  private readonly desk = new LeaseDesk(TIMING)
   private tokens = 0
 
   constructor(host: Process, term: number) {
@@ -50,14 +52,22 @@ export class Coordinator {
 
   /** It has applied an entry of its own term. */
   begins(): void {
+    this.desk.leads(SHARD, this.electedAtMs)
     this.applies()
+    this.takesCare()
+  }
+
+  /** It may be forgotten whenever it is idle: what it must not forget the desk knows. */
+  private takesCare(): void {
     const view = this.view()
     if (view === undefined) return
+    const leader = view.segment.replicas[0] as NodeId
     this.care = new RangeCare({
       view,
       timing: TIMING,
       nowMs: this.host.now,
       electedAtMs: this.electedAtMs,
+      confirmedMs: this.desk.lastConfirmedMs(SHARD, leader),
       token: () => `${this.host.broker.name}${this.term}.${this.tokens++}`,
     })
   }
@@ -91,7 +101,9 @@ export class Coordinator {
     for (const [number, why] of unfit) {
       if (number === this.segments.at(-1)?.segment) care.unfit(from, boot, why, host.now)
     }
-    if (!this.confirms || oldestSyncMs >= TIMING.replicaAckTimeoutMs) return
+    if (!this.confirms) return
+    const asked = { from, boot, oldestSyncMs, shards: [SHARD] }
+    if (this.desk.request(asked, host.now).shards.length === 0) return
     const open = this.segments.at(-1)
     const withheld = care.withholds && open !== undefined ? [open.segment] : []
     if (open?.replicas[0] === from) care.confirmed(from, host.now, boot)
@@ -117,6 +129,7 @@ export class Coordinator {
     if (!this.acts || care === undefined) return
     care.brokers(candidates, host.now)
     for (const effect of care.tick(host.now)) this.does(effect)
+    if (care.idle && this.world.chance.below(20) === 0) this.takesCare()
   }
 
   private does(effect: CareEffect): void {
@@ -171,11 +184,10 @@ export class Coordinator {
 
   private roll(number: number, effect: CareEffect & { kind: 'roll' }): void {
     const { attempt, end, tailFrom, nextOffsets, placement } = effect
-    const { replicas } = placement
     this.say(
       `proposes to seal segment ${number} at ${end} under ${placement.token}, attempt ${attempt}`,
     )
-    this.world.seize(replicas[0] === undefined ? this.host : this.host, 'a roll is proposed')
+    this.world.seize(this.host, 'a roll is proposed')
     this.propose({
       ...target(number),
       kind: 'RollSegment',

@@ -57,6 +57,8 @@ export class Disk {
   private groupSince = 0
   /** Readable after a crash, and not durable. */
   private unsynced: LogRecord[] = []
+  /** What of it a start has found. */
+  private readBack: LogRecord[] = []
   private generation = 0
   /** How long whoever waits for a sync still stands still. */
   private readonly pausedMs: () => number
@@ -92,24 +94,31 @@ export class Disk {
     return found
   }
 
-  /** The process is gone; a part of what was being written may be there. */
+  /** The process is gone; a part of what was being written may be there, or of what recovery has not made durable again. */
   crash(): void {
-    const written = this.group?.map(({ record }) => record) ?? this.unsynced
-    this.unsynced = written.slice(0, this.world.chance.below(written.length + 1))
+    const written = this.group?.map(({ record }) => record) ?? []
+    const all = [...this.unsynced, ...written]
+    for (const record of this.readBack.toReversed()) this.takeBack(record)
+    this.readBack = []
+    this.unsynced = all.slice(0, this.world.chance.below(all.length + 1))
     this.queue = []
     this.group = undefined
     this.generation++
   }
 
-  /** What recovery reads; nothing may be said from it yet. */
-  recoverable(segment: number): number {
-    const more = this.unsynced.filter((one) => one.kind === 'entry' && one.segment === segment)
-    return this.segment(segment).items.length + more.length
+  /** What a start finds; it is not durable yet. */
+  reads(): void {
+    this.readBack = this.unsynced.filter((record) => this.store(record))
   }
 
   recovered(): void {
-    for (const record of this.unsynced) this.store(record)
     this.unsynced = []
+    this.readBack = []
+  }
+
+  private takeBack(record: LogRecord): void {
+    if (record.kind === 'staged') this.staged.delete(record.staged.token)
+    if (record.kind === 'entry') this.segment(record.segment).items.pop()
   }
 
   /** Its unreadable entries are gone for good; whatever else is there may be wrong. */
@@ -143,12 +152,15 @@ export class Disk {
     this.writeGroup()
   }
 
-  private store(record: LogRecord): void {
+  /** False: nobody needs it any more. */
+  private store(record: LogRecord): boolean {
     if (record.kind === 'staged') this.staged.set(record.staged.token, record.staged)
     // Fences need no place here: a start fences whatever was open.
     if (record.kind === 'entry') {
       const { items, sealedAt } = this.segment(record.segment)
-      if (sealedAt === undefined || items.length < sealedAt) items.push(record.item)
+      if (sealedAt !== undefined && items.length >= sealedAt) return false
+      items.push(record.item)
     }
+    return true
   }
 }

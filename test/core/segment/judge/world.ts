@@ -321,7 +321,7 @@ export class World {
       },
       alive: (node) => this.alive(this.brokerOf(node)),
       leaving: (node) => this.brokerOf(node).draining,
-      boot: (node) => this.brokerOf(node).process?.boot,
+      boot: (node) => this.brokerOf(node).knownBoot,
     }
   }
 
