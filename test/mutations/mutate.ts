@@ -12,5 +12,7 @@ export function mutate(code: string, { find, replace }: Edit, name: string): str
 }
 
 export function editsOf(mutation: Mutation): readonly Edit[] {
-  return mutation.also === undefined ? [mutation] : [mutation, mutation.also]
+  const { also } = mutation
+  if (also === undefined) return [mutation]
+  return [mutation, also].flat()
 }

@@ -55,7 +55,7 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'serve a read from a leader whose lease ran out',
     file: 'src/core/raft/leading.js',
-    find: 'return this.host.now - this.quorumRoundBegan() < lease;',
+    find: 'return now - this.quorumRoundBegan() < lease;',
     replace: 'return true;',
   },
   {
@@ -120,14 +120,14 @@ export const RAFT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'read before an entry of the own term has committed',
     file: 'src/core/raft/leading.js',
-    find: 'if (this.termBegun && this.holdsLease()) {',
-    replace: 'if (this.holdsLease()) {',
+    find: 'if (this.termBegun && this.holdsLease(this.host.now)) {',
+    replace: 'if (this.holdsLease(this.host.now)) {',
   },
   {
     name: 'let a lone voter answer a read before an entry of its own term',
     file: 'src/core/raft/leading.js',
-    find: 'if (this.termBegun && this.holdsLease()) {',
-    replace: 'if ((this.termBegun || this.alone()) && this.holdsLease()) {',
+    find: 'if (this.termBegun && this.holdsLease(this.host.now)) {',
+    replace: 'if ((this.termBegun || this.alone()) && this.holdsLease(this.host.now)) {',
   },
   {
     name: 'vote not when it is asked but when it is a voter',

@@ -10,8 +10,8 @@ export interface Edit {
 
 export interface Mutation extends Edit {
   readonly name: string
-  /** For a rule that stands in two places. */
-  readonly also?: Edit
+  /** For a rule that stands in several places. */
+  readonly also?: Edit | readonly Edit[]
 }
 
 export const STORAGE_MUTATIONS: readonly Mutation[] = [

@@ -9,13 +9,21 @@ import type {
   CareEffect,
   CareView,
   ProposalOutcome,
+  ReplicaPolicy,
 } from '../../../../src/core/segment/care-types.ts'
 import { LeaseDesk } from '../../../../src/core/segment/lease-desk.ts'
+import {
+  SealedCare,
+  type SealedEffect,
+  type SealedView,
+} from '../../../../src/core/segment/sealed-care.ts'
 import type { EndReason, LeadersEnd } from '../../../../src/core/segment/types.ts'
 import type { NodeId } from '../../../../src/model/ids.ts'
 import { RANGE, SHARD, TIMING, TOPIC } from './place.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
+
+const SEALED_TICK_MS = 100
 
 interface LeaseAsked {
   readonly seq: number
@@ -37,6 +45,9 @@ export class Coordinator {
   private readonly electedAtMs: number
   private care: RangeCare | undefined
   private readonly desk = new LeaseDesk(TIMING)
+  /** By segment. */
+  private readonly sealed = new Map<number, SealedCare>()
+  private nextSealedMs = 0
   private tokens = 0
 
   constructor(host: Process, term: number) {
@@ -78,19 +89,28 @@ export class Coordinator {
     this.applied = this.world.register.index
     const view = this.view()
     if (view !== undefined) this.care?.applied(view, this.host.now)
+    for (const segment of this.segments) {
+      this.sealed.get(segment.segment)?.applied(this.sealedView(segment), this.host.now)
+    }
   }
 
   private get segments(): readonly Segment[] {
     return this.world.register.segments(this.applied)
   }
 
+  private get policy(): ReplicaPolicy {
+    const { replicationFactor, minInsyncReplicas } = this.world.profile
+    return { replicationFactor, minInsyncReplicas }
+  }
+
   private view(): CareView | undefined {
     const segment = this.segments.at(-1)
-    const { profile } = this.world
     if (segment === undefined) return undefined
-    const { replicationFactor, minInsyncReplicas } = profile
-    const policy = { replicationFactor, minInsyncReplicas }
-    return { topicId: TOPIC, range: RANGE, segment, policy }
+    return { topicId: TOPIC, range: RANGE, segment, policy: this.policy }
+  }
+
+  private sealedView(segment: Segment): SealedView {
+    return { topicId: TOPIC, range: RANGE, segment, policy: this.policy }
   }
 
   // ---- what is heard
@@ -130,6 +150,60 @@ export class Coordinator {
     care.brokers(candidates, host.now)
     for (const effect of care.tick(host.now)) this.does(effect)
     if (care.idle && this.world.chance.below(20) === 0) this.takesCare()
+    if (host.now < this.nextSealedMs) return
+    this.nextSealedMs = host.now + SEALED_TICK_MS
+    for (const segment of this.segments.slice(0, -1)) this.tickSealed(segment, candidates)
+  }
+
+  private tickSealed(segment: Segment, candidates: Candidates): void {
+    const { host, sealed } = this
+    const { segment: number } = segment
+    let care = sealed.get(number)
+    if (care === undefined) {
+      const view = this.sealedView(segment)
+      care = new SealedCare({ view, timing: TIMING, nowMs: host.now })
+      sealed.set(number, care)
+    }
+    care.brokers(candidates, host.now)
+    for (const effect of care.tick(host.now)) this.doesSealed(number, effect)
+  }
+
+  private doesSealed(number: number, effect: SealedEffect): void {
+    switch (effect.kind) {
+      case 'inspect':
+        for (const node of effect.to) this.inspect(node, number)
+        return
+      case 'settle':
+        return this.proposeSealed(number, {
+          ...target(number),
+          kind: 'SettleSegment',
+          digest: effect.digest,
+        })
+      case 'reassign': {
+        const { change, replica } = effect
+        const command = { kind: 'ReassignSegment', change, replica } as const
+        return this.proposeSealed(number, { ...target(number), ...command })
+      }
+      case 'log':
+        return this.say(`${effect.text} ${JSON.stringify(effect.detail)}`)
+    }
+  }
+
+  private proposeSealed(number: number, command: Command): void {
+    this.world.register.propose(this.term, command, (outcome) => {
+      if (this.acts) this.sealed.get(number)?.proposed(outcome, this.host.now)
+    })
+  }
+
+  private inspect(node: NodeId, number: number): void {
+    const { host, world } = this
+    this.tell(node, `inspect segment ${number}`, (to) => {
+      const answer = to.broker.inspect(to, number)
+      if (answer === undefined) return
+      world.net.tell(to, host.id, `segment ${number} is ${answer.kind}`, () => {
+        if (this.acts) this.sealed.get(number)?.inspected(to.id, answer, host.now, to.boot)
+      })
+    })
   }
 
   private does(effect: CareEffect): void {

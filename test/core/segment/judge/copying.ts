@@ -76,8 +76,8 @@ export class Copying {
       kept.unsure = undefined
     }
     const have = kept.items.length
-    if (from > have) return
     const missing = items.slice(have - from)
+    if (from > have || missing.length === 0) return
     busy.add(number)
     for (const [i, item] of missing.entries()) {
       process.world.truth.copies(process, number, have + i, item)

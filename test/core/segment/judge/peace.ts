@@ -29,6 +29,12 @@ export function whatIsMissing(world: World, acknowledged: number): string | unde
     return `only ${producers.least - acknowledged} more batches are acknowledged`
   }
   for (const segment of segments.slice(0, -1)) {
+    if (segment.digest === '') return `segment ${segment.segment} is not settled`
+    const well = segment.replicas.filter((id) => able.some((one) => one.id === id)).length
+    const { length } = segment.replicas
+    if (well < want || length > well) {
+      return `segment ${segment.segment} is on ${length} brokers, ${well} of ${want} are well`
+    }
     const missing = truth.checkWhole(segment.segment, segment.replicas)
     if (missing !== undefined) return `segment ${segment.segment}: ${missing}`
   }

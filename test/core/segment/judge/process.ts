@@ -81,7 +81,8 @@ export class Process {
     this.desk.forget()
   }
 
-  private sealed({ segment: number, endEntry = 0 }: Segment): void {
+  private sealed({ segment: number, endEntry = 0, replicas }: Segment): void {
+    if (!replicas.includes(this.id)) return this.gaveAway(number)
     const leading = this.leading.get(number)
     leading?.learned({ state: 'sealed', endEntry })
     this.following.get(number)?.machine.seal(endEntry)
@@ -91,6 +92,14 @@ export class Process {
     if (kept === undefined || kept.sealedAt !== undefined) return
     kept.sealedAt = endEntry
     kept.items.length = Math.min(kept.items.length, endEntry)
+  }
+
+  /** Others hold it, and have proven that. */
+  private gaveAway(number: number): void {
+    if (!this.broker.disk.isQuiet(number)) return
+    this.broker.disk.segments.delete(number)
+    this.leading.delete(number)
+    this.following.delete(number)
   }
 
   private open(segment: Segment): void {

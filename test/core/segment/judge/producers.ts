@@ -16,6 +16,8 @@ interface Producer {
 export class Producers {
   private readonly world: World
   private readonly all: readonly Producer[]
+  /** Nobody produces until then. */
+  private idleUntil = 0
 
   constructor(world: World) {
     this.world = world
@@ -34,6 +36,10 @@ export class Producers {
   }
 
   tick(): void {
+    const { chance, clock, calm, profile } = this.world
+    const now = clock.monotonic()
+    if (!calm && now < this.idleUntil) return
+    if (!calm && chance.float() < profile.idleShare) this.idleUntil = now + chance.float() * 4000
     for (const producer of this.all) this.send(producer)
   }
 

@@ -62,6 +62,8 @@ export interface Profile {
   /** Until a broker has applied what has committed, about. */
   readonly feedMs: number
   readonly produceMs: number
+  /** Of the times that something could be produced, after which nothing is for a while. */
+  readonly idleShare: number
   /** Entries that a leader sends at once. */
   readonly sendAtOnce: number
   readonly troubleMs: number
@@ -92,6 +94,7 @@ export function profileOf(chance: Prng): Profile {
     commitMs: pick(2, 20, 100),
     feedMs: pick(2, 50, 500),
     produceMs: pick(15, 40, 120),
+    idleShare: pick(0, 0.01, 0.1),
     sendAtOnce: pick(1, 3, 10),
     troubleMs: pick(200, 600, 1500),
     troubles: someOf(chance),

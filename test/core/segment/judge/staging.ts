@@ -134,13 +134,13 @@ export class StagingDesk {
   forget(): void {
     const { process } = this
     const { disk } = process.broker
-    for (const [token, { segment }] of disk.staged) {
-      const committed = process.segmentOf(segment)
-      const before = process.segmentOf(segment - 1)
-      const other = committed !== undefined && committed.token !== token
-      const settled =
-        committed?.state === 'sealed' && (before === undefined || before.digest !== '')
-      if (other || settled) disk.staged.delete(token)
+    for (const [token, staged] of disk.staged) {
+      const committed = process.segmentOf(staged.segment)
+      if (committed === undefined) continue
+      if (committed.token !== token) disk.staged.delete(token)
+      else if (process.segmentOf(staged.segment - 1)?.digest !== '') {
+        disk.staged.set(token, { ...staged, tail: [] })
+      }
     }
   }
 

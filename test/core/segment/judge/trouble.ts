@@ -47,7 +47,8 @@ function make(world: World, kind: TroubleKind): void {
       any.suspectedUntil = world.clock.monotonic() + ms
       return world.say(`${any.name} is held dead for ${Math.round(ms)} ms`)
     case 'damage':
-      return damage(world, any)
+      damage(world, any)
+      return
     case 'lose-disk':
       return loseDisk(world, any)
     case 'drain':
@@ -87,9 +88,10 @@ function heal(world: World): void {
   world.say('all links are whole')
 }
 
-function damage(world: World, broker: Broker): void {
+/** False: no disk may go bad. */
+export function damage(world: World, broker: Broker): boolean {
   const { chance } = world
-  if (world.disksLeft === 0 || broker.disk.lost || broker.disk.segments.size === 0) return
+  if (world.disksLeft === 0 || broker.disk.lost || broker.disk.segments.size === 0) return false
   world.disksLeft--
   const numbers = [...broker.disk.segments.keys()]
   const number = numbers[Math.max(0, numbers.length - 1 - chance.below(2))] as number
@@ -99,6 +101,7 @@ function damage(world: World, broker: Broker): void {
   world.say(
     `${broker.name} is killed, and its disk is damaged: segment ${number} from ${readable} on`,
   )
+  return true
 }
 
 /** For ever: its machine comes back as another broker. */

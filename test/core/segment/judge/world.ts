@@ -22,7 +22,7 @@ import type { Process } from './process.ts'
 import { Producers } from './producers.ts'
 import { type Profile, profileOf } from './profile.ts'
 import { Register } from './register.ts'
-import { makePeace, makeTrouble } from './trouble.ts'
+import { damage, makePeace, makeTrouble } from './trouble.ts'
 import { Truth } from './truth.ts'
 
 const TICK_MS = 20
@@ -333,7 +333,7 @@ export class World {
     this.later(ms, () => {
       if (!process.up || this.calm) return
       this.say(`${process.broker.name} is killed: ${why}`)
-      this.kills(process.broker)
+      if (!damage(this, process.broker)) this.kills(process.broker)
     })
   }
 
