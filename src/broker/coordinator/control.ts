@@ -17,6 +17,8 @@ import type { ControlOptions, RangeTrouble } from './types.ts'
 
 /** While it waits for others to lead what this broker leads. */
 const DRAIN_POLL_MS = 100
+/** When nobody has taken anything for so long nobody will: they may be stopping, too. */
+const DRAIN_STALL_MS = 2000
 
 export class Control {
   /** For this broker's replicas. */
@@ -81,20 +83,34 @@ export class Control {
     }
   }
 
-  /** Has others lead what this broker leads, if they can; resolves when nothing is left, or the time is over. */
+  /** Has others lead what this broker leads, if they can; resolves when nothing is left, or nobody takes more. */
   async drain(withinMs: number): Promise<void> {
-    const { ports, replicas, nodeId } = this.options
-    const { clock } = ports
-    const deadline = clock.monotonic() + withinMs
-    const others = (): boolean =>
-      this.options.brokers().some(({ node, alive }) => node !== nodeId && alive)
+    const { clock } = this.options.ports
+    const began = clock.monotonic()
+    let left = this.countLed()
+    let movedMs = began
     this.leases.drain()
-    while (!this.stopped && others() && replicas.ledShards().length > 0) {
-      if (clock.monotonic() >= deadline) return
+    while (!this.stopped && left > 0 && this.hasOthers()) {
+      const now = clock.monotonic()
+      if (now - began >= withinMs || now - movedMs >= DRAIN_STALL_MS) return
       await new Promise<void>((resolve) => {
         clock.after(DRAIN_POLL_MS, resolve)
       })
+      const before = left
+      left = this.countLed()
+      if (left < before) movedMs = clock.monotonic()
     }
+  }
+
+  private countLed(): number {
+    let count = 0
+    for (const _ of this.options.replicas.led()) count++
+    return count
+  }
+
+  private hasOthers(): boolean {
+    const { nodeId } = this.options
+    return this.options.brokers().some(({ node, alive }) => node !== nodeId && alive)
   }
 
   stop(): void {

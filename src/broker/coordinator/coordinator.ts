@@ -206,7 +206,7 @@ export class Coordinator {
       led.changed(topicId, topic, this.now)
       this.cares.changed(topicId)
       this.sealed.changed(topicId)
-      if (topic !== undefined) this.survey(led, topic)
+      if (topic !== undefined) this.survey(led, topic, this.factsOf(led))
     }
   }
 
@@ -218,13 +218,13 @@ export class Coordinator {
       if (left-- === 0) return
       this.unsurveyed.delete(led)
       const { topics } = this.options.shards.copyOf(led.shard).state
-      for (const topic of topics.values()) this.survey(led, topic)
+      const facts = this.factsOf(led)
+      for (const topic of topics.values()) this.survey(led, topic, facts)
     }
   }
 
-  private survey(led: LedShard, topic: Topic): void {
+  private survey(led: LedShard, topic: Topic, facts: SurveyFacts): void {
     const { topicId } = topic
-    const facts = this.factsOf(led)
     for (const { range, urgent } of survey(topic, facts)) {
       this.cares.see(led, { topicId, range }, urgent)
     }

@@ -174,6 +174,18 @@ describe('brokers that come and go', () => {
     assert.ok(!world.machine(1).sent.some(({ message }) => message.kind === 'fence'))
   })
 
+  it('do not wait for others that take nothing', async () => {
+    const world = new World(2)
+    world.create('a', [1, 2], 2)
+    await world.run(500)
+    const drained: number[] = []
+    for (const { control } of world.machines) {
+      void control?.drain(30_000).then(() => drained.push(world.clock.monotonic()))
+    }
+    await world.run(5000)
+    assert.equal(drained.length, 2)
+  })
+
   it('do not wait for others when there are none', async () => {
     const world = new World(1)
     world.create('a', [1])
