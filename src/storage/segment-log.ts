@@ -88,7 +88,7 @@ export class Segment implements StoredSegment {
   }
 
   get knownHighWatermark(): number {
-    return Math.min(this.end, Math.max(this.highWatermark, this.heardHighWatermark))
+    return Math.max(this.highWatermark, this.heardHighWatermark)
   }
 
   /** What lies above the high watermark waits for its outcome. */

@@ -36,7 +36,7 @@ export interface SegmentLog {
   readonly fencedAt: number | undefined
   /**
    * The high watermark, or, found at start, a greater one that an envelope tells: so far it moved once. `highWatermark`
-   * itself begins at 0 then, and the broker decides.
+   * itself begins at 0 then, and the broker decides. Of a damaged segment it may lie above `end`: that much is lost here.
    */
   readonly knownHighWatermark: number
   /** Set by recovery when bytes that belong to this segment are lost: it must not be served. Says what. */

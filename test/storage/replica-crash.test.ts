@@ -31,8 +31,6 @@ interface TrueSegment {
   promised: number
   /** More cannot be here: never received, or cut off by the seal. */
   most: number
-  /** The greatest that was heard of; after a crash it may have been forgotten. */
-  highWatermark: number
   given: boolean
 }
 
@@ -69,7 +67,7 @@ class Replica {
     for (let segment = 1; segment <= SEGMENTS; segment++) {
       const key = { topicId: TOPIC, range: 0, segment }
       const entries = entriesOf(key, chance)
-      const fresh = { endEntry: undefined, promised: 0, most: 0, highWatermark: 0, given: false }
+      const fresh = { endEntry: undefined, promised: 0, most: 0, given: false }
       this.segments.push({ key, entries, ...fresh })
     }
   }
@@ -130,10 +128,10 @@ class Replica {
     assert.equal(log.highWatermark, 0, at)
     const told = expected.at(-1)?.highWatermark ?? 0
     if (truth.endEntry === undefined) assert.equal(log.knownHighWatermark, told, at)
-    else assert.ok(log.knownHighWatermark <= end, at)
+    else assert.ok(log.knownHighWatermark <= truth.endEntry, at)
     truth.promised = end
     // What is here was found by a start, so nothing comes to it but copies.
-    log.advance(log.knownHighWatermark)
+    log.advance(Math.min(log.knownHighWatermark, end))
     if (truth.endEntry === undefined) return
     await log.seal(truth.endEntry)
     assert.equal(log.end, Math.min(end, truth.endEntry), at)
@@ -215,7 +213,6 @@ class Replica {
     store.commit()
     const heard = truth.entries[log.end - 1]?.highWatermark ?? 0
     if (chance.below(2) === 0 && heard <= log.durableEnd) log.advance(heard)
-    truth.highWatermark = Math.max(truth.highWatermark, log.highWatermark)
   }
 
   private async fence(
@@ -232,7 +229,8 @@ class Replica {
   /** As others say: at, below or above what is here, never below what was committed. */
   private async seal(log: SegmentLog, truth: TrueSegment, chance: Prng): Promise<void> {
     await this.settle()
-    const least = Math.max(truth.highWatermark, log.highWatermark)
+    const told = truth.entries[Math.max(truth.most, log.end) - 1]?.highWatermark ?? 0
+    const least = Math.max(told, log.highWatermark)
     const end = least + chance.below(truth.entries.length - least + 1)
     // From here on entries above it may go.
     truth.endEntry = end
