@@ -4,7 +4,7 @@
 import type { NodeId } from '../../model/ids.ts'
 
 /** Longer than SWIM takes to find that it is dead. */
-const LEAST_MS = 5000
+const LEAST_MS = 7000
 const MOST_MS = 10_000
 const FORGET_MS = 60_000
 

@@ -247,10 +247,23 @@ export class RangeCare {
       candidates,
       ...found,
       tailFrom: Math.min(this.open.highWatermark, found.end),
-      without: this.avoided.at(nowMs),
-      distrusted: found.holders.length === 1 && this.blame.distrusts(this.open, candidates),
+      without: this.unreliable(found.given, nowMs),
+      distrusted: found.given && this.blame.distrusts(this.open, candidates),
       failedHolder: (node) => this.open.setAside(node),
     })
+  }
+
+  /** Who failed lately, and who has not answered the fence: it would not store what is staged either. */
+  private unreliable(given: boolean, nowMs: number): ReadonlySet<NodeId> {
+    const without = this.avoided.at(nowMs)
+    const { fencing, replicas } = this.open
+    if (given || fencing === undefined) return without
+    for (const node of replicas) {
+      if (fencing.has(node) || without.has(node)) continue
+      this.avoided.failed(node, nowMs)
+      without.add(node)
+    }
+    return without
   }
 
   /** Something was readable that is not below the end: then there is none, but by an operator's word. */

@@ -21,6 +21,8 @@ export interface FoundEnd {
   /** Who has exactly that: at least one. */
   readonly holders: readonly NodeId[]
   readonly why: EndReason
+  /** By the leader itself. */
+  readonly given: boolean
 }
 
 /** What is known of a segment of which no replica is there that surely has all of it. */
@@ -173,7 +175,7 @@ export class OpenSegment {
   ): FoundEnd | 'unavailable' | undefined {
     const given = this.freshlyGiven(nowMs)
     if (given !== undefined && !this.setAside(this.leader)) {
-      return { end: given.end, holders: [this.leader], why: given.why }
+      return { end: given.end, holders: [this.leader], why: given.why, given: true }
     }
     const { fencing } = this
     if (fencing === undefined) return undefined
@@ -186,13 +188,13 @@ export class OpenSegment {
       const end = this.forcedEnd
       const holders = end === undefined ? [] : fencing.unsure(alive).filter((one) => one.end >= end)
       if (end !== undefined && holders.length > 0) {
-        return { end, holders: holders.map(({ node }) => node), why: 'forced' }
+        return { end, holders: holders.map(({ node }) => node), why: 'forced', given: false }
       }
       this.unavailable = nowMs - fencing.sinceMs >= timing.fenceWaitMs
       return this.unavailable ? 'unavailable' : undefined
     }
     if (!fencing.waited(alive, nowMs, timing)) return undefined
-    return { ...found, why: this.fencedWhy }
+    return { ...found, why: this.fencedWhy, given: false }
   }
 
   /** The leader accepts nothing more under any lease: a successor may open. */
