@@ -89,8 +89,10 @@ export class SegmentFollower {
   }
 
   durable(end: number): void {
-    assert(end <= this.next, `${end} entries are durable of ${this.next} taken`)
-    this.durableEnd = Math.max(this.durableEnd, end)
+    // A sync that was under way may end after the seal, with entries that the seal has cut off.
+    const kept = Math.min(end, this.sealedAt ?? end)
+    assert(kept <= this.next, `${kept} entries are durable of ${this.next} taken`)
+    this.durableEnd = Math.max(this.durableEnd, kept)
   }
 
   /** The leader's high watermark. */

@@ -84,3 +84,13 @@ test('a high watermark that is above what a restarted follower has is told, and 
   assert.equal(segment.highWatermark, 1)
   assert.deepEqual(segment.answer, { end: 1, highWatermark: 2 })
 })
+
+test('a sync that ends after the seal does not count what the seal has cut off', () => {
+  const segment = new SegmentFollower({ leader: A, next: 0, fencedByRestart: false })
+  for (let i = 0; i < 3; i++) segment.took()
+  segment.fence()
+  segment.seal(2)
+  segment.durable(3)
+  segment.fenceDurable()
+  assert.deepEqual([segment.next, segment.durableEnd], [2, 2])
+})
