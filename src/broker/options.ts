@@ -57,7 +57,7 @@ export interface ReplicationOptions {
 }
 
 /** Brokers do not replicate records: those of a topic are kept by the broker that made it. */
-export const REPLICAS_MAX = 1
+export const REPLICAS_MAX = 100
 
 export const REPLICATION_DEFAULTS: ReplicationOptions = {
   segmentTiming: SEGMENT_TIMING,

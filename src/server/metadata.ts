@@ -107,7 +107,7 @@ function linksOf(options: MetadataOptions, receive: Receive): Peers {
   })
 }
 
-function memoryOf(options: MetadataOptions): StartMemory {
+export function memoryOf(options: MetadataOptions): StartMemory {
   const { dataDir } = options
   return {
     met: (node) => dataDir.met(node),

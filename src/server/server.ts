@@ -25,6 +25,7 @@ import { openLogStore, WAL_DIR } from '../storage/log-store.ts'
 import type { LogStore } from '../storage/types.ts'
 import { Breakdown } from './breakdown.ts'
 import { openControl } from './control.ts'
+import { dataLinks } from './data.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
 import { openNeighbourhood } from './neighbourhood.ts'
 import { Removal } from './removal.ts'
@@ -148,12 +149,17 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     failed: onFailed,
   })
   opened.add(() => store.close())
+  const links = dataLinks(metadataOptions, (from, boot, message) =>
+    broker?.received(from, boot, message),
+  )
+  if (links !== undefined) opened.add(() => links.stop())
   let control: ReturnType<typeof openControl> | undefined
   const parts: BrokerParts = {
     ports,
     metadata,
     store,
     space: () => disk.space(),
+    ...(links !== undefined && { data: links }),
     control: (replicas) => (control = openControl(metadataOptions, part, store, replicas)),
   }
   await sweepStrays(parts)
@@ -187,6 +193,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   const running = broker
   opened.add(() => running.stop())
   opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
+  if (neighbourhood.data !== undefined) await links?.listen(neighbourhood.data.address)
   door.open(broker)
   neighbourhood.clientPort(client.port)
   removal = watchRemoval(options, dataDir, metadata)
