@@ -57,6 +57,69 @@ describe('a segment leader', () => {
   })
 })
 
+describe('a coordinator', () => {
+  it('that may have a successor confirms nothing', async () => {
+    const world = new World(2)
+    const topicId = world.create('a', [1])
+    await world.run(500)
+    world.unsure.add(node(1))
+    await world.run(leaseTtlMs)
+    assert.equal(leased(world, 1, topicId), false)
+  })
+
+  it('gives a new leader time to ask, whenever it was elected itself', async () => {
+    const world = new World(2)
+    await world.run(leaseGraceMs * 2)
+    world.cut.add(node(2))
+    world.create('a', [2, 1])
+    await world.run(leaseTtlMs)
+    world.cut.delete(node(2))
+    await world.run(1000)
+    assert.deepEqual(world.fenced(1), [])
+  })
+
+  it('confirms no lease of a segment that it has fenced', async () => {
+    const world = new World(2)
+    const topicId = world.create('a', [2])
+    await world.run(500)
+    world.cut.add(node(2))
+    await world.run(leaseGraceMs + 300)
+    assert.deepEqual(new Set(world.fenced(1)), new Set([`${topicId}/0/1`]))
+    world.cut.delete(node(2))
+    const fenced = keyOf(world, topicId)
+    while (world.rolls.length === 0) {
+      assert.equal(world.machine(2).control?.leased(fenced), false)
+      await world.run(1)
+    }
+  })
+
+  it('that is deposed forgets what it was at', async () => {
+    const world = new World(3)
+    world.create('a', [2])
+    await world.run(500)
+    world.cut.add(node(2))
+    await world.run(leaseGraceMs + 300)
+    for (const shard of world.leaders.keys()) world.leaders[shard] = { node: node(3), term: 2 }
+    await world.run(100)
+    const before = world.fenced(1).length
+    await world.run(leaseGraceMs + 3000)
+    assert.equal(world.fenced(1).length, before)
+    assert.ok(world.fenced(3).length > 0)
+  })
+
+  it('sees to no more at a time than it can', async () => {
+    const world = new World(2)
+    for (let i = 0; i < 300; i++) world.create(`t${i}`, [2])
+    await world.run(500)
+    world.cut.add(node(2))
+    while (world.fenced(1).length === 0) await world.run(1)
+    assert.ok(world.fenced(1).length <= 64, `${world.fenced(1).length} at once`)
+    // Who cannot be helped keeps nobody else waiting.
+    await world.run(10_000)
+    assert.equal(new Set(world.fenced(1)).size, 300)
+  })
+})
+
 describe('a leader that is silent', () => {
   it('is fenced, and another one leads when its lease has surely run out', async () => {
     const world = new World(3)

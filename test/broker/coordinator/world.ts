@@ -112,6 +112,8 @@ export class World {
   readonly leaders: { node: NodeId; term: number }[]
   /** Nodes that hear and reach nobody. */
   readonly cut: Set<NodeId> = new Set()
+  /** Nodes whose Raft leases have run out: another may lead by now. */
+  readonly unsure: Set<NodeId> = new Set()
   /** SWIM has noticed. */
   readonly dead: Set<NodeId> = new Set()
   readonly rolls: { readonly key: SegmentKey; readonly atMs: number; readonly by: NodeId }[] = []
@@ -187,6 +189,13 @@ export class World {
     return (this.open({ topicId })?.replicas ?? []).map(Number)
   }
 
+  /** Segments that a broker has told others to fence, each as often as it has. */
+  fenced(number: number): readonly string[] {
+    return this.machine(number).sent.flatMap(({ message }) => {
+      return message.kind === 'fence' ? [keyText(message.key)] : []
+    })
+  }
+
   // Machines.
 
   start(machine: Machine): void {
@@ -212,7 +221,7 @@ export class World {
           const leader = this.leaders[shard]
           return leader?.node === nodeId ? leader.term : undefined
         },
-        holdsLease: (shard) => this.leaders[shard]?.node === nodeId && !this.cut.has(nodeId),
+        holdsLease: (shard) => this.leaders[shard]?.node === nodeId && !this.unsure.has(nodeId),
         copyOf: (shard) => this.copyOf(shard),
         leaderOf: (shard) => this.leaders[shard],
       },
