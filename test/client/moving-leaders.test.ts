@@ -103,6 +103,53 @@ test('a batch that a stopped broker holds is sent to its successor, and stored o
   await w.until(w.client.close())
 })
 
+test('a batch for a machine that is off waits for no connection to it once another leads', async () => {
+  const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
+  // Its partition was not written before: there is no connection yet, and none comes about or fails for 5 s.
+  w.network.powerOff('b0')
+  const producer = w.client.producer({ lingerMs: 0 })
+  const sent = producer.send({ topic: 't', value: '0' })
+  await w.pass(2500)
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  await w.until(sent)
+  assert.ok(w.clock.monotonic() < 4500, `${w.clock.monotonic()} ms`)
+  await w.until(w.client.close())
+})
+
+test('a leader that has not heard of the topic yet is asked again, and nothing fails for it', async () => {
+  const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
+  w.cluster.member(0).stranger = true
+  const producer = w.client.producer({ lingerMs: 0 })
+  const sent = producer.send({ topic: 't', value: '0' })
+  const next = w.client.consumer({ topic: 't' })[Symbol.asyncIterator]().next()
+  await w.pass(2000)
+  w.cluster.member(0).stranger = false
+  assert.equal((await w.until(sent)).offset, 0)
+  w.cluster.spread()
+  assert.equal((await w.until(next)).value?.offset, 0)
+  await w.until(w.client.close())
+})
+
+test('a route that was looked up at a broker that is cut off does not undo a newer one', async () => {
+  const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 5000 })
+  const send = (value: string): Promise<unknown> => producer.send({ topic: 't', value })
+  await w.until(send('0'))
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  await w.until(send('1'))
+  await w.pass(1000)
+  // From now on the seed tells what was before, and the old leader is gone.
+  w.cluster.member(3).heard = [{ segments: 1, end: 0 }]
+  w.cluster.member(3).lags = true
+  await w.cluster.down(0)
+  let refusals = 2
+  w.cluster.member(1).broker.refuse = () => (refusals-- > 0 ? 'NOT_ENOUGH_REPLICAS' : undefined)
+  await w.until(send('2'))
+  await w.until(w.client.close())
+})
+
 test('the seeds may all be gone: brokers that they told of are asked', async () => {
   const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
   const producer = w.client.producer({ lingerMs: 0 })

@@ -44,6 +44,8 @@ class Member implements Ruling {
   up = true
   /** It hears of nothing new. */
   lags = false
+  /** It has not heard of the topic. */
+  stranger = false
   /** Answers, wrongly, as only a leader may. */
   lies = false
   /** What it has heard: segments and end of each partition. */
@@ -115,6 +117,7 @@ class Member implements Ruling {
   }
 
   notLeader(_topic: FakeTopic, partition: number): Refused | undefined {
+    if (this.stranger) return { error: 'UNKNOWN_TOPIC' }
     const known = this.knows(partition)
     const [leader = 0] = known.at(-1)?.replicas ?? []
     const newest = known.length === this.cluster.segmentsOf(partition).length
@@ -126,6 +129,7 @@ class Member implements Ruling {
     const log = topic.partitions[partition]
     const known = this.knows(partition)
     if (log === undefined) return { error: 'UNKNOWN_PARTITION' }
+    if (this.stranger) return { error: 'UNKNOWN_TOPIC' }
     const leads = this.notLeader(topic, partition) === undefined
     if ((leads || this.lies) && (offset < log.start || offset > this.endHere(partition, log))) {
       return { error: 'OFFSET_OUT_OF_RANGE' }
