@@ -34,7 +34,7 @@ test('a broker that lags sends nobody back to a leader of an earlier segment', a
   const sent = producer.send({ topic: 't', value: '1' })
   await w.pass(500)
   const { produceFrames } = w.cluster.member(0).broker
-  assert.ok(produceFrames <= 3, `${produceFrames} frames to the old leader`)
+  assert.ok(produceFrames <= 2, `${produceFrames} frames to the old leader`)
   w.cluster.member(1).lags = false
   w.cluster.spread()
   assert.equal((await w.until(sent)).offset, 1)
@@ -44,7 +44,8 @@ test('a broker that lags sends nobody back to a leader of an earlier segment', a
 test('brokers that send a producer in a circle are asked with growing pauses, until the delivery time-out', async () => {
   const w = await clusterWorld(SHAPE)
   const { members } = w.cluster
-  // 0 knows that 1 leads, 1 only that 0 does.
+  // 0 knows that 1 leads, 1 only that 0 does, and neither says as of when.
+  w.cluster.vague = true
   w.cluster.member(1).lags = true
   w.cluster.move(0, [1, 0])
   w.cluster.spread()
@@ -107,7 +108,7 @@ test('a batch for a machine that is off waits for no connection to it once anoth
   const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
   // Its partition was not written before: there is no connection yet, and none comes about or fails for 5 s.
   w.network.powerOff('b0')
-  const producer = w.client.producer({ lingerMs: 0 })
+  const producer = w.client.producer({ lingerMs: 0, acks: '1' })
   const sent = producer.send({ topic: 't', value: '0' })
   await w.pass(2500)
   w.cluster.move(0, [1, 2])
@@ -133,8 +134,8 @@ test('a leader that has not heard of the topic yet is asked again, and nothing f
 
 test('a route that was looked up at a broker that is cut off does not undo a newer one', async () => {
   const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
-  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 5000 })
-  const send = (value: string): Promise<unknown> => producer.send({ topic: 't', value })
+  const send = (value: string): Promise<unknown> =>
+    w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 5000 }).send({ topic: 't', value })
   await w.until(send('0'))
   w.cluster.move(0, [1, 2])
   w.cluster.spread()

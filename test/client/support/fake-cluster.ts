@@ -12,7 +12,7 @@ import assert from 'node:assert/strict'
 import { type NodeId, nodeId, topicId } from '../../../src/model/ids.ts'
 import type { RangeView, SegmentView, TopicView } from '../../../src/model/metadata.ts'
 import { POLICY_DEFAULTS } from '../../../src/model/policy.ts'
-import type { Redirect } from '../../../src/model/redirect.ts'
+import { type Redirect, SEGMENT_UNKNOWN } from '../../../src/model/redirect.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Address } from '../../../src/ports/streams.ts'
 import type { SimNetwork } from '../../../src/sim/ports/network.ts'
@@ -113,7 +113,8 @@ class Member implements Ruling {
       const { node, address } = this.cluster.member(index)
       return { nodeId: node, address }
     })
-    return { segment: this.knows(partition).length - 1, brokers }
+    const segment = this.cluster.vague ? SEGMENT_UNKNOWN : this.knows(partition).length - 1
+    return { segment, brokers }
   }
 
   notLeader(_topic: FakeTopic, partition: number): Refused | undefined {
@@ -170,6 +171,8 @@ export class FakeCluster {
   readonly members: Member[]
   readonly topic: FakeTopic
   nextProducerId = 1
+  /** Redirects do not say of which segment they speak. */
+  vague = false
   private readonly segments: FakeSegment[][]
   private readonly network: SimNetwork
 
