@@ -221,7 +221,12 @@ export class Broker {
 
   async describeCluster(): Promise<DescribeClusterResponse> {
     const space = await this.parts.space()
-    return describeCluster(this.options, this.parts.metadata.state, space)
+    return describeCluster(
+      this.options,
+      this.parts.metadata.state,
+      space,
+      this.control.troubles?.() ?? [],
+    )
   }
 
   /** Drains a broker, ends that, or removes it for good. Rejects with UNKNOWN_BROKER or METADATA_CONFLICT. */

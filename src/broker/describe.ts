@@ -5,7 +5,10 @@ import type { NodeId } from '../model/ids.ts'
 import type { RedirectBroker } from '../model/redirect.ts'
 import type { DiskSpace } from '../ports/disk.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
+import type { RangeTrouble } from './coordinator/types.ts'
+import { healthOf, type Living } from './health.ts'
 import type { BrokerOptions, Neighbour } from './options.ts'
+import { usablePlaces } from './topics/placing.ts'
 
 type Described = DescribeClusterResponse['brokers'][number]
 type Known = Pick<
@@ -17,6 +20,7 @@ export function describeCluster(
   options: BrokerOptions,
   state: MetadataView,
   space: DiskSpace,
+  troubles: readonly RangeTrouble[] = [],
 ): DescribeClusterResponse {
   let ranges = 0
   let segments = 0
@@ -32,8 +36,15 @@ export function describeCluster(
     segments,
     shards: shards.length,
     shardsLed: shards.filter(({ leader }) => leader !== undefined).length,
+    ...healthOf(state, livingOf(options, state), troubles),
     brokers: describeBrokers(options, state, space),
   }
+}
+
+function livingOf(options: BrokerOptions, { nodes }: MetadataView): Living {
+  const there = options.others().filter(({ state }) => state === 'alive' || state === 'suspect')
+  const alive = new Set([options.nodeId, ...there.map(({ nodeId }) => nodeId)])
+  return { alive: (node) => alive.has(node), usable: usablePlaces(options, nodes).length }
 }
 
 function describeBrokers(

@@ -4,7 +4,7 @@
 
 import type { Codec } from '../base/codec.ts'
 import type { NodeId } from '../model/ids.ts'
-import type { BrokerView, NodeRole, TopicView } from '../model/metadata.ts'
+import type { BrokerView, NodeRole, RangeIssue, TopicView } from '../model/metadata.ts'
 import type { Acks, TopicPolicy } from '../model/policy.ts'
 
 /** Every call that waits takes these. */
@@ -187,6 +187,11 @@ export interface ClusterInfo {
   /** Parts of the metadata, and those of them that somebody is known to lead: fewer for a moment when a broker is lost. */
   readonly shards: number
   readonly shardsLed: number
+  /** Ranges that have fewer replicas than they should, and those that cannot be written now. */
+  readonly underReplicated: number
+  readonly unavailable: number
+  /** A few of these, the worst first. */
+  readonly issues: readonly RangeIssue[]
 }
 
 export interface Client extends AsyncDisposable {

@@ -29,6 +29,18 @@ export interface HeldSegment {
   readonly bytes: number
 }
 
+export const ISSUE_KINDS = ['under-replicated', 'unavailable'] as const
+
+/** A range that is not as it should be. */
+export interface RangeIssue {
+  readonly topic: string
+  readonly range: number
+  readonly segment: number
+  readonly kind: (typeof ISSUE_KINDS)[number]
+  /** For people. */
+  readonly why: string
+}
+
 export interface RangeView {
   readonly range: number
   readonly state: 'active' | 'sealed'

@@ -6,6 +6,7 @@ import type {
   Admin,
   BrokerInfo,
   Client,
+  ClusterInfo,
   Consumer,
   ConsumerBatch,
   ConsumerOptions,
@@ -29,6 +30,11 @@ export class FakeClient implements Client {
   readonly created: CreateTopicOptions[] = []
   readonly consumed: ConsumerOptions[] = []
   closed = 0
+  health: Pick<ClusterInfo, 'underReplicated' | 'unavailable' | 'issues'> = {
+    underReplicated: 0,
+    unavailable: 0,
+    issues: [],
+  }
   brokers: readonly BrokerInfo[] = []
   readonly roles: string[] = []
   /** The brokers that keep records are away. */
@@ -141,6 +147,7 @@ export class FakeClient implements Client {
         segments: 0,
         shards: 1,
         shardsLed: 1,
+        ...this.health,
         bytes: 0,
       }),
       setBrokerRole: async (_node, role) => {

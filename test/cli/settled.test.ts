@@ -31,8 +31,10 @@ function broker(
   }
 }
 
+const WELL = { underReplicated: 0, unavailable: 0, issues: [] } as const
+
 function reasons(brokers: readonly Broker[], shardsLed: number = 256): readonly string[] {
-  const counts = { topics: 0, ranges: 0, segments: 0, shards: 256, shardsLed }
+  const counts = { topics: 0, ranges: 0, segments: 0, shards: 256, shardsLed, ...WELL }
   return unsettled({ clusterId: '', nodeId: '', brokerVersion: '', brokers, ...counts })
 }
 
@@ -78,5 +80,15 @@ test('where shards have no leader nobody is said to spread leadership', () => {
     'broker 2 is dead',
     'broker 3 is dead',
     '256 of 256 shards have no leader',
+  ])
+})
+
+test('ranges that cannot be written, or have too few replicas, keep a cluster from being settled', () => {
+  const brokers = [broker(1, 256, 256)]
+  const counts = { topics: 0, ranges: 0, segments: 0, shards: 256, shardsLed: 256, issues: [] }
+  const info = { clusterId: '', nodeId: '', brokerVersion: '', brokers, ...counts }
+  assert.deepEqual(unsettled({ ...info, underReplicated: 1, unavailable: 2 }), [
+    '2 ranges cannot be written',
+    '1 range has too few replicas',
   ])
 })

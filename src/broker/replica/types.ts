@@ -14,6 +14,7 @@ import type {
 } from '../../model/segment-ends.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
 import type { ShardAt, StageOrder, UnfitSegment } from '../../wire/peer/segments.ts'
+import type { RangeTrouble } from '../coordinator/types.ts'
 
 export interface Replicas {
   /**
@@ -50,5 +51,7 @@ export interface Control {
   readonly hooks: ReplicaHooks
   /** Whether this broker has a lease of the open segment that it leads. */
   leased(key: SegmentKey): boolean
+  /** Ranges that this broker coordinates and cannot help. Absent: it has none. */
+  troubles?(): readonly RangeTrouble[]
   stop(): void
 }

@@ -187,6 +187,9 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
       segments: info.segments,
       shards: info.shards,
       shards_led: info.shardsLed,
+      under_replicated: info.underReplicated,
+      unavailable: info.unavailable,
+      issues: info.issues.map((issue) => ({ ...issue })),
       settled: reasons.length === 0,
       unsettled: reasons,
       brokers: info.brokers.map((broker) => ({
@@ -230,5 +233,11 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
       `${out.red('warning:')} ${which}: requests for their topics fail with METADATA_UNAVAILABLE until most brokers that keep them run`,
     )
   }
+  for (const { topic, range, segment, kind, why } of info.issues) {
+    const what = kind === 'unavailable' ? 'cannot be written' : 'has too few replicas'
+    out.note(`${out.red('warning:')} ${topic}, range ${range} ${what}: segment ${segment}: ${why}`)
+  }
+  const more = info.unavailable + info.underReplicated - info.issues.length
+  if (more > 0) out.note(`and ${plural(more, 'range')} more`)
   await out.line(reasons.length === 0 ? 'settled' : `not settled: ${reasons.join('; ')}`)
 }

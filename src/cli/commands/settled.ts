@@ -10,7 +10,8 @@ const EVEN_WITHIN = 0.5
 const EVEN_LEAST = 2
 
 /** One sentence for each thing that is missing; none when the cluster has settled. */
-export function unsettled({ brokers, shards, shardsLed }: ClusterInfo): readonly string[] {
+export function unsettled(info: ClusterInfo): readonly string[] {
+  const { brokers, shards, shardsLed, unavailable, underReplicated } = info
   const reasons: string[] = []
   const members = brokers.filter(({ role }) => role === 'member')
   for (const { nodeNumber, state } of members) {
@@ -18,6 +19,11 @@ export function unsettled({ brokers, shards, shardsLed }: ClusterInfo): readonly
     reasons.push(`broker ${nodeNumber} ${state === 'left' ? 'was stopped' : `is ${state}`}`)
   }
   if (shardsLed < shards) reasons.push(leaderless(shards - shardsLed, shards))
+  if (unavailable > 0) reasons.push(`${plural(unavailable, 'range')} cannot be written`)
+  if (underReplicated > 0) {
+    const have = underReplicated === 1 ? 'has' : 'have'
+    reasons.push(`${plural(underReplicated, 'range')} ${have} too few replicas`)
+  }
   for (const { nodeNumber, role, shards: held } of brokers) {
     if (role === 'member' || held === 0) continue
     reasons.push(`broker ${nodeNumber} is ${role} and still holds ${plural(held, 'shard')}`)

@@ -1,7 +1,9 @@
 // DESCRIBE_CLUSTER.
 //
 //   request   empty
-//   response  text cluster id │ u32 topics │ u32 ranges │ u32 segments │ u32 shards │ u32 shards led │ list broker
+//   response  text cluster id │ u32 topics │ u32 ranges │ u32 segments │ u32 shards │ u32 shards led │
+//             u32 ranges under-replicated │ u32 ranges unavailable │ list issue │ list broker
+//   issue     text topic │ u32 range │ i64 segment │ u8 kind: 0 under-replicated, 1 unavailable │ text why
 //   broker    16B node id │ u32 number │ text name │ text host │ u16 client port │ u8 state │ u8 role │ text host label │
 //             text rack label │ u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free
 //   state     0 alive, 1 suspect, 2 dead, 3 left       role   0 member, 1 draining, 2 removed
@@ -10,7 +12,7 @@
 
 import { fromHex, toHex } from '../../base/bytes.ts'
 import { nodeId } from '../../model/ids.ts'
-import { type BrokerView, NODE_ROLES } from '../../model/metadata.ts'
+import { type BrokerView, ISSUE_KINDS, NODE_ROLES, type RangeIssue } from '../../model/metadata.ts'
 import { MEMBER_STATES } from '../../model/swim.ts'
 import { type Message, readChoice, readList, writeList } from './message.ts'
 import { OPERATION } from './operations.ts'
@@ -29,6 +31,11 @@ export interface DescribeClusterResponse {
   /** Parts of the metadata, and those of them that somebody is known to lead. */
   readonly shards: number
   readonly shardsLed: number
+  /** Ranges that have fewer replicas than they should, and those that cannot be written. */
+  readonly underReplicated: number
+  readonly unavailable: number
+  /** A few of them, the worst first. */
+  readonly issues: readonly RangeIssue[]
   readonly brokers: readonly DescribedBroker[]
 }
 
@@ -39,6 +46,10 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
   writeResponse: (w, s) => {
     w.text(s.clusterId).u32(s.topics).u32(s.ranges).u32(s.segments)
     w.u32(s.shards).u32(s.shardsLed)
+    w.u32(s.underReplicated).u32(s.unavailable)
+    writeList(w, s.issues, (_, { topic, range, segment, kind, why }) => {
+      w.text(topic).u32(range).i64(segment).u8(ISSUE_KINDS.indexOf(kind)).text(why)
+    })
     writeList(w, s.brokers, (_, b) => {
       w.raw(fromHex(b.nodeId)).u32(b.nodeNumber).text(b.displayName).text(b.host).u16(b.clientPort)
       w.u8(MEMBER_STATES.indexOf(b.state)).u8(NODE_ROLES.indexOf(b.role)).text(b.hostLabel)
@@ -54,6 +65,15 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
     segments: r.u32(),
     shards: r.u32(),
     shardsLed: r.u32(),
+    underReplicated: r.u32(),
+    unavailable: r.u32(),
+    issues: readList(r, 17, () => ({
+      topic: r.text(),
+      range: r.u32(),
+      segment: r.i64(),
+      kind: readChoice(r, ISSUE_KINDS, 'kind of issue'),
+      why: r.text(),
+    })),
     brokers: readList(r, 58, () => ({
       nodeId: nodeId(toHex(r.raw(16))),
       nodeNumber: r.u32(),

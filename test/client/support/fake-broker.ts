@@ -52,6 +52,8 @@ import { FakePartition, type FakeTopic, judge, placed, refusal, topicById } from
 import { LoneRuling, type Ruling } from './fake-ruling.ts'
 import { FakeStreams } from './fake-streams.ts'
 
+/** Nothing is amiss. */
+const WELL = { underReplicated: 0, unavailable: 0, issues: [] } as const
 const FRAME_BYTES_MAX = 72 * 1024 * 1024
 
 /** What happens to one PRODUCE frame. */
@@ -213,7 +215,7 @@ export class FakeBroker {
         const brokers = this.ruling.brokers(this.address)
         const { clusterId } = this
         const counts = { topics: this.topics.size, ranges: 1, segments: 1, shards: 1, shardsLed: 1 }
-        answer(responseFrame(describeCluster, id, { clusterId, ...counts, brokers }))
+        answer(responseFrame(describeCluster, id, { clusterId, ...counts, ...WELL, brokers }))
         return
       }
       case OPERATION.ALLOCATE_PRODUCER_ID:

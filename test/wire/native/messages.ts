@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { ERRORS, type ErrorCode } from '../../../src/base/errors.ts'
 import type { NodeId, TopicId } from '../../../src/model/ids.ts'
 import {
+  ISSUE_KINDS,
   NODE_ROLES,
   type RangeView,
   type SegmentView,
@@ -208,6 +209,18 @@ export const MESSAGES: readonly MessageCase[] = [
       segments: u32,
       shards: u32,
       shardsLed: u32,
+      underReplicated: u32,
+      unavailable: u32,
+      issues: fc.array(
+        fc.record({
+          topic: text,
+          range: u32,
+          segment: i64,
+          kind: fc.constantFrom(...ISSUE_KINDS),
+          why: text,
+        }),
+        { maxLength: 3 },
+      ),
       brokers: fc.array(
         fc.record({
           nodeId,
