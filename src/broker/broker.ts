@@ -21,10 +21,11 @@ import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
-import { Aftermath } from './replica/aftermath.ts'
+import { StaleWatch } from './read/staleness.ts'
 import { controlAlone } from './replica/alone.ts'
 import { Channels } from './replica/channels.ts'
 import { DataPlane } from './replica/data-plane.ts'
+import { Leftovers } from './replica/leftovers.ts'
 import { Repairs } from './replica/repairs.ts'
 import { LocalReplicas } from './replica/replicas.ts'
 import { NO_SENDINGS } from './replica/sending.ts'
@@ -46,7 +47,8 @@ export class Broker {
   private readonly control: Control
   private readonly context: RangeContext
   private readonly stager: Stager
-  private readonly aftermath: Aftermath
+  private readonly leftovers: Leftovers
+  private readonly staleWatch: StaleWatch
   private readonly data: DataPlane | undefined
   private readonly repairs: Repairs
   private readonly upkeep: Upkeep
@@ -68,13 +70,18 @@ export class Broker {
     this.context = makeContext(options, parts, {
       control: () => this.control,
       sendings: channels ?? NO_SENDINGS,
-      rolled: (key, open) => this.aftermath.rolled(key, open),
+      rolled: (key) => {
+        this.context.counters.rolls.add(1)
+        this.stager.forget({ ...key, segment: key.segment - 1 })
+      },
+      stored: (key, token) => this.leftovers.staged(key, token),
     })
     const { context, runtimes } = this
     this.data = channels === undefined ? undefined : new DataPlane(context, runtimes, channels)
     this.stager = new Stager(context, this.data?.packages ?? storeHere(context))
     this.repairs = new Repairs(context, this.data?.fetches)
-    this.aftermath = new Aftermath(context, this.stager)
+    this.leftovers = new Leftovers(context)
+    this.staleWatch = new StaleWatch(clock, runtimes, options.hwStaleMs)
     context.seals.onSealed = (key) => this.repairs.lookAt(key)
     const { stager, repairs } = this
     const shardAt = (shard: number): ShardAt => {
@@ -101,17 +108,27 @@ export class Broker {
     metrics.gauge('eastguard_produced_batches', 'Batches appended', () => totals.batches)
     metrics.gauge('eastguard_produced_bytes', 'Bytes of batches appended', () => totals.bytes)
     this.upkeep.start()
+    if (data !== undefined) this.staleWatch.start()
+    this.leftovers.look().catch((error: unknown) => {
+      parts.ports.log.warn('what earlier starts have left could not be looked through', {
+        err: error,
+      })
+    })
   }
 
   private changed(topicId: TopicId): void {
     const topic = this.parts.metadata.state.topics.get(topicId)
     const runtime = this.runtimes.get(topicId)
+    const before = runtime?.topic
     if (topic === undefined) {
+      this.leftovers.topicGone(topicId)
       if (runtime !== undefined) this.forget(runtime)
     } else if (runtime === undefined) {
       this.runtimes.add(new TopicRuntime(this.context, topic, false))
     } else runtime.update(topic)
-    if (topic !== undefined) this.repairs.topicChanged(topic)
+    if (topic === undefined) return
+    this.repairs.topicChanged(topic)
+    this.leftovers.topicChanged(topic, before ?? topic)
   }
 
   private forget(runtime: TopicRuntime): void {
@@ -257,7 +274,11 @@ export class Broker {
 
   /** The store has room again: produces that waited for it go on. */
   roomAgain(): void {
-    for (const follower of Array.from(this.context.parked)) follower.resume()
+    const { parked } = this.context
+    for (const follower of Array.from(parked)) {
+      parked.delete(follower)
+      follower.resume()
+    }
     for (const leader of this.context.holding.all()) leader.resumeHeld()
   }
 
@@ -269,6 +290,7 @@ export class Broker {
     await this.upkeep.stop()
     this.control.stop()
     this.repairs.stop()
+    this.staleWatch.stop()
     this.data?.stop()
     this.context.ticking.stop()
     for (const runtime of this.runtimes.all()) runtime.stop()

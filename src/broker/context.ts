@@ -16,12 +16,13 @@ export interface ContextHooks {
   readonly control: () => Control
   readonly sendings: Sendings
   readonly rolled: RangeContext['rolled']
+  readonly stored: RangeContext['stored']
 }
 
 export function makeContext(
   options: BrokerOptions,
   { store, metadata, ports }: BrokerParts,
-  { control, sendings, rolled }: ContextHooks,
+  { control, sendings, rolled, stored }: ContextHooks,
 ): RangeContext {
   const { clock, log, metrics } = ports
   return {
@@ -49,6 +50,7 @@ export function makeContext(
     leased: (key) => control().leased(key),
     reachable: (nodes) => reachable(options, nodes),
     rolled,
+    stored,
     totals: { batches: 0, bytes: 0 },
     counters: {
       rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),

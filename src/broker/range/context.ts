@@ -1,6 +1,5 @@
 // What all ranges of a broker share.
 
-import type { Segment } from '../../core/metadata/types.ts'
 import type { SegmentTiming } from '../../core/segment/types.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { RedirectBroker } from '../../model/redirect.ts'
@@ -42,7 +41,9 @@ export interface RangeContext {
   /** Where clients reach these brokers, as far as that is known. */
   reachable(nodes: readonly NodeId[]): readonly RedirectBroker[]
   /** Another segment of a range is open here. */
-  rolled(key: SegmentKey, open: Segment): void
+  rolled(key: SegmentKey): void
+  /** A package for a successor was stored here. */
+  stored(key: SegmentKey, token: string): void
   /** Followers with entries that wait for room. */
   readonly parked: Set<RangeFollower>
   /** Without news from its leader for so long, a follower sends readers elsewhere. */

@@ -50,6 +50,8 @@ export class RangeLeader implements RangeRole {
   private logTimeBase = 0
   private logTimeAnchor = 0
   private unleasedSinceMs: number | undefined
+  /** When that was last seen, or the segment opened. */
+  private leasedAtMs = 0
   private refusal: { readonly fault: Fault; readonly untilMs: number } | undefined
 
   constructor(copy: RangeCopy) {
@@ -71,6 +73,7 @@ export class RangeLeader implements RangeRole {
     const { copy } = this
     this.ends.clear()
     this.refusal = undefined
+    this.leasedAtMs = this.context.clock.monotonic()
     const { timing } = this.context
     const { attempt } = copy.open
     this.segment = copy.fenced
@@ -346,6 +349,12 @@ export class RangeLeader implements RangeRole {
     this.unleasedSinceMs = undefined
     const message = `${copy.name}: its coordinator does not confirm to this broker that it leads; it cannot be reached, or another broker leads now`
     this.refuseHeld({ code: 'NOT_LEADER', message })
+  }
+
+  /** 0: it has a lease now. */
+  unleasedForMs(now: number): number {
+    if (this.segment !== undefined && this.context.leased(this.copy.key)) this.leasedAtMs = now
+    return now - this.leasedAtMs
   }
 
   private waitsFor(): string {

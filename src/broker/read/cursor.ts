@@ -14,10 +14,10 @@ import { redirectError } from '../../model/redirect.ts'
 import type { SegmentLog } from '../../storage/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import type { RangeCopy } from '../range/copy.ts'
-import { RangeFollower } from '../range/follower.ts'
 import { RangeLeader } from '../range/leader.ts'
 import type { Watcher } from '../sinks.ts'
 import type { TopicRuntime } from '../topics/runtime.ts'
+import { isStale } from './staleness.ts'
 
 const NOTHING: readonly Entry[] = []
 
@@ -65,6 +65,16 @@ export class Cursor {
     const { open } = copy
     if (open.replicas.length > 1) return this.elsewhere(open)
     return new EastGuardError(fault.code, fault.message)
+  }
+
+  /** Why this broker cannot say where the partition ends; undefined: it can. The range must have answered before. */
+  get endUnknown(): EastGuardError | undefined {
+    const copy = this.copy()
+    if (copy === undefined || copy.status !== 'live' || this.knowsTheEnd) return this.broken
+    const { open } = copy
+    const leader = `topic ${this.runtime.topic.name}, partition ${this.partition}: only the leader knows its end`
+    const brokers = this.context.reachable(open.replicas.slice(0, 1))
+    return redirectError('NOT_LEADER', leader, { segment: open.segment, brokers })
   }
 
   /** For a range that has answered before. Without a copy: what is sealed is committed. */
@@ -194,13 +204,9 @@ export class Cursor {
     })
   }
 
-  /** A follower that has not heard of its leader for long may lack much. */
-  private staleness({ role, open }: RangeCopy): EastGuardError | undefined {
-    const { clock, hwStaleMs } = this.context
-    if (!(role instanceof RangeFollower)) return undefined
-    const heardAt = role.heardAtMs
-    if (heardAt !== undefined && clock.monotonic() - heardAt < hwStaleMs) return undefined
-    return this.elsewhere(open)
+  /** A replica that has not been told for long that it is up to date may lack much. */
+  private staleness(copy: RangeCopy): EastGuardError | undefined {
+    return isStale(copy) ? this.elsewhere(copy.open) : undefined
   }
 
   private missing(log: SegmentLog): EastGuardError {
@@ -246,6 +252,8 @@ export class Cursor {
       this.openSegment()
       return undefined
     }
+    // Others have it now; this broker may have sealed segments still.
+    if (copy.fault?.code === 'NOT_LEADER') return undefined
     if (copy.fault !== undefined && copy.status === 'gone') {
       throw new EastGuardError(copy.fault.code, copy.fault.message)
     }

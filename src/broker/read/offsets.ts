@@ -23,7 +23,8 @@ const OPENED_BYTES_MAX = 256 * 1024 * 1024
 
 export async function latestOffset(cursor: Cursor): Promise<FoundOffset> {
   const offset = await cursor.highWatermark()
-  if (cursor.broken !== undefined) throw cursor.broken
+  const { endUnknown } = cursor
+  if (endUnknown !== undefined) throw endUnknown
   return { offset, timestamp: -1 }
 }
 

@@ -156,7 +156,10 @@ export function storeHere(context: RangeContext): StageRoads {
 export async function storePackage(context: RangeContext, pack: StagePackage): Promise<void> {
   const { key, token, state, tail: entries } = pack
   const of = { ...key, segment: key.segment - 1 }
-  await context.store.stagePackage(key, token, { state, tail: { of, entries } })
+  // Whatever becomes of it, something may lie there from now on.
+  context.stored(key, token)
+  const tail = entries.length === 0 ? {} : { tail: { of, entries } }
+  await context.store.stagePackage(key, token, { state, ...tail })
   context.staged.stored(key, token, state)
 }
 

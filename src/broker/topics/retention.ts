@@ -87,9 +87,7 @@ export async function retain(parts: BrokerParts, topic: Topic, nodeId: NodeId): 
     const result = await metadata.propose({ kind: 'DropSegments', topicId, range, belowSegment })
     // Refused: the topic is gone or changed meanwhile; the next sweep sees what is.
     if (!result.ok) continue
-    const keys = result.answer.dropped.map((segment) => ({ topicId, range, segment }))
-    dropped += keys.length
-    await store.dropSegments(keys)
+    dropped += result.answer.dropped.length
   }
   return dropped
 }

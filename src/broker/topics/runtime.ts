@@ -97,7 +97,7 @@ export class TopicRuntime {
     }
     const end = segmentByNumber(range, before)?.endEntry
     if (copy.role instanceof RangeLeader && end !== undefined) copy.role.sealed(end)
-    this.context.rolled(copy.key, open)
+    this.context.rolled(copy.key)
     if (!open.replicas.includes(this.context.nodeId)) {
       this.copies.delete(range.range)
       copy.stop('gone', this.notLedHere(range, open))
