@@ -356,7 +356,7 @@ function warningsOf(config: ResolvedConfig, hasClusterKey: boolean): string[] {
   ]
   if (!hasClusterKey) {
     warnings.push(
-      `host is ${config.host}, and there is no cluster key: whoever reaches cluster_port can pose as a broker, and what brokers say to one another can be read. Set cluster_key_file on all brokers.`,
+      `host is ${config.host}, and there is no cluster key: whoever reaches cluster_port or data_port can pose as a broker, and what brokers say to one another can be read. Set cluster_key_file on all brokers.`,
     )
   }
   return warnings
