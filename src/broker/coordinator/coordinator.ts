@@ -66,9 +66,9 @@ export class Coordinator {
       nowMs: this.now,
     })
     const effects = new Effects(options, send, {
-      range: (one, outcome) => {
+      range: (one, outcome, of) => {
         if (this.cares.of(one.key) !== one) return
-        this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs))
+        this.cares.tell(one.key, (care, nowMs) => care.proposed(outcome, nowMs, of))
       },
       sealed: (one, outcome) => {
         if (!this.sealed.is(one)) return

@@ -9,6 +9,7 @@ import type {
   SettleSegment,
 } from '../../core/metadata/commands.ts'
 import type {
+  CancelEffect,
   CareEffect,
   LogEffect,
   ProposalOutcome,
@@ -43,7 +44,7 @@ interface Wanted {
 
 export interface Settled {
   /** What became of a proposal; the care may be gone by then. */
-  range(one: UnderCare, outcome: ProposalOutcome): void
+  range(one: UnderCare, outcome: ProposalOutcome, of: RollEffect | CancelEffect): void
   sealed(one: SealedUnderCare, outcome: ProposalOutcome): void
 }
 
@@ -88,13 +89,13 @@ export class Effects {
       case 'roll':
         return this.propose(one, this.rollOf(key, effect), (outcome) => {
           if (outcome === 'applied') this.rolled(one, key, effect)
-          this.settled.range(one, outcome)
+          this.settled.range(one, outcome, effect)
         })
       case 'cancel': {
         const { attempt } = effect
         return this.propose(one, { kind: 'CancelEnd', ...key, attempt }, (outcome) => {
           if (outcome === 'applied') this.cancelled(one, key)
-          this.settled.range(one, outcome)
+          this.settled.range(one, outcome, effect)
         })
       }
       case 'log':

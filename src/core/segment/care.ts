@@ -19,13 +19,21 @@
 import type { NodeId } from '../../model/ids.ts'
 import { Avoided, pauseMs } from './avoided.ts'
 import { Blame } from './blame.ts'
-import type { Candidates, CareEffect, CareView, ProposalOutcome, RollEffect } from './care-types.ts'
+import type {
+  CancelEffect,
+  Candidates,
+  CareEffect,
+  CareView,
+  ProposalOutcome,
+  RollEffect,
+} from './care-types.ts'
 import { Asking, type AskReason, reasonToAsk } from './ends.ts'
 import { type Forceable, OpenSegment } from './open-segment.ts'
+import { planEnd } from './planning.ts'
 import { Proposal } from './proposing.ts'
-import { Report, tellDamaged, tellForced, tellUnavailable } from './report.ts'
+import { isDamaged, Report, tellForced } from './report.ts'
 import { Staging } from './staging.ts'
-import { type Plan, planSuccessor } from './successor.ts'
+import type { Plan } from './successor.ts'
 import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming, StageOutcome } from './types.ts'
 
 const RETRY_LEAST_MS = 100
@@ -143,8 +151,10 @@ export class RangeCare {
     else staging.staged = outcome
   }
 
-  proposed(outcome: ProposalOutcome, nowMs: number): void {
+  /** What became of `effect`: that of an earlier proposal is no news any more. */
+  proposed(outcome: ProposalOutcome, nowMs: number, effect?: RollEffect | CancelEffect): void {
     if (this.proposal === undefined) return
+    if (effect !== undefined && effect !== this.proposal.effect) return
     if (outcome !== 'refused') {
       this.proposal.settled(outcome, nowMs)
       return
@@ -228,49 +238,11 @@ export class RangeCare {
   /** An end is given, or being found by the fence: who gets the successor? */
   private end(candidates: Candidates, nowMs: number, out: CareEffect[]): void {
     if (nowMs < this.nextTryMs) return
-    const plan = this.plan(candidates, nowMs)
+    const { view, open, avoided, blame, report, timing } = this
+    const plan = planEnd({ view, open, avoided, blame, report, timing, candidates }, nowMs)
     if (plan === undefined) return
     if ('tooFew' in plan) this.tooFew(plan.tooFew, nowMs, out)
     else this.stage(plan, candidates, nowMs, out)
-  }
-
-  private plan(candidates: Candidates, nowMs: number): Plan | undefined {
-    const found = this.open.findEnd(candidates, nowMs, this.timing)
-    if (found === undefined) return undefined
-    if (found === 'unavailable') {
-      tellUnavailable(this.report, this.open)
-      return undefined
-    }
-    if (this.isDamaged(found)) return undefined
-    return planSuccessor({
-      view: this.view,
-      candidates,
-      ...found,
-      tailFrom: Math.min(this.open.highWatermark, found.end),
-      without: this.unreliable(found.given, nowMs),
-      distrusted: found.given && this.blame.distrusts(this.open, candidates),
-      failedHolder: (node) => this.open.setAside(node),
-    })
-  }
-
-  /** Who failed lately, and who has not answered the fence: it would not store what is staged either. */
-  private unreliable(given: boolean, nowMs: number): ReadonlySet<NodeId> {
-    const without = this.avoided.at(nowMs)
-    const { fencing, replicas } = this.open
-    if (given || fencing === undefined) return without
-    for (const node of replicas) {
-      if (fencing.has(node) || without.has(node)) continue
-      this.avoided.failed(node, nowMs)
-      without.add(node)
-    }
-    return without
-  }
-
-  /** Something was readable that is not below the end: then there is none, but by an operator's word. */
-  private isDamaged({ end, why }: { readonly end: number; readonly why: EndReason }): boolean {
-    if (end >= this.open.highWatermark || why === 'forced') return false
-    tellDamaged(this.report, this.open, end)
-    return true
   }
 
   private tooFew(healthy: number, nowMs: number, out: CareEffect[]): void {
@@ -343,7 +315,7 @@ export class RangeCare {
   private roll(staging: Staging, nowMs: number, out: CareEffect[]): void {
     const { plan, token, staged } = staging
     // A replica may have reported more since the end was found.
-    if (this.isDamaged(plan)) {
+    if (isDamaged(this.report, this.open, plan)) {
       this.staging = undefined
       return
     }
@@ -354,11 +326,7 @@ export class RangeCare {
     this.propose({ kind: 'roll', attempt, end, tailFrom, nextOffsets, placement, why }, nowMs, out)
   }
 
-  private propose(
-    effect: RollEffect | Extract<CareEffect, { kind: 'cancel' }>,
-    nowMs: number,
-    out: CareEffect[],
-  ): void {
+  private propose(effect: RollEffect | CancelEffect, nowMs: number, out: CareEffect[]): void {
     this.proposal = new Proposal(effect, nowMs)
     out.push(effect)
   }
@@ -373,7 +341,10 @@ export class RangeCare {
     const { effect } = proposal
     const broken = this.staging === undefined ? undefined : this.broken(this.staging, candidates)
     // It may have come to nothing, and is not worth repeating; but as long as it may yet be applied, nothing else is proposed.
-    if (effect.kind === 'roll' && (broken !== undefined || this.isDamaged(effect))) {
+    if (
+      effect.kind === 'roll' &&
+      (broken !== undefined || isDamaged(this.report, this.open, effect))
+    ) {
       const why = broken ?? 'it would hide what was readable'
       this.report.say('warn', `cancels a roll of unknown outcome: ${why}`)
       this.propose({ kind: 'cancel', attempt: effect.attempt }, nowMs, out)

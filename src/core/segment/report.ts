@@ -2,6 +2,7 @@
 
 import type { LogEffect } from './care-types.ts'
 import type { OpenSegment } from './open-segment.ts'
+import type { EndReason } from './types.ts'
 
 type Detail = Readonly<Record<string, unknown>>
 
@@ -37,10 +38,16 @@ export function tellUnavailable(report: Report, { fencing }: OpenSegment): void 
   report.wrong(text, { answers: fencing?.told() })
 }
 
-export function tellDamaged(report: Report, open: OpenSegment, end: number): void {
-  const { highWatermark, fencing } = open
+/** Something was readable that is not below the end: then there is none, but by an operator's word. */
+export function isDamaged(
+  report: Report,
+  { highWatermark, fencing }: OpenSegment,
+  { end, why }: { readonly end: number; readonly why: EndReason },
+): boolean {
+  if (end >= highWatermark || why === 'forced') return false
   const text = 'damaged: entries of the open segment were readable that no replica has now'
   report.wrong(text, { end, highWatermark, answers: fencing?.told() })
+  return true
 }
 
 export function tellForced(report: Report, open: OpenSegment, end: number): void {

@@ -377,3 +377,18 @@ test('who has not answered the fence gets nothing of the successor, nor soon aft
   script.passes(4000)
   assert.equal(script.last('ask-end').why, 'under-replicated')
 })
+
+test('the outcome of an earlier proposal says nothing of the present one', () => {
+  const script = fenced()
+  for (const name of ['A', 'B', 'C']) script.answers(name, 3)
+  script.stored()
+  const first = script.last('roll')
+  script.outcome('unknown')
+  script.lives('B', true)
+  script.passes(500)
+  assert.equal(script.all('cancel').length, 1)
+  script.care.proposed('refused', script.nowMs, first)
+  for (const name of ['A', 'B', 'C']) script.answers(name, 3)
+  script.passes(200)
+  assert.equal(script.all('stage').length, 1)
+})
