@@ -286,3 +286,19 @@ async function trouble({ cluster }: ClusterWorld, chance: ReturnType<typeof prng
     member.broker.fate = () => (left-- > 0 ? fate : { kind: 'answer' })
   }
 }
+
+test('what lost streams have pushed counts: a reader that moves about holds no more than it asked for', async () => {
+  const w = await clusterWorld(SHAPE)
+  await fill(w, ...Array.from({ length: 40 }, () => 'x'.repeat(1000)))
+  const consumer = w.client.consumer({ topic: 't', prefetchBytes: 5000 })
+  await w.until(consumer[Symbol.asyncIterator]().next())
+  for (let moves = 0; moves < 3; moves++) {
+    await w.pass(100)
+    for (const { broker } of w.cluster.members) broker.breakConnections()
+  }
+  await w.pass(1000)
+  const pushed = w.cluster.members.reduce((sum, { broker }) => sum + broker.pushedBytes, 0)
+  // The credit, what one batch may go beyond it, and one more for each new stream.
+  assert.ok(pushed <= 5000 + 6 * 1100, `${pushed} bytes`)
+  await w.until(w.client.close())
+})
