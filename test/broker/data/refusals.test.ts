@@ -5,11 +5,14 @@ import { describe, it } from 'node:test'
 import { KeyRefusals } from '../../../src/broker/seal/refusals.ts'
 import { sealedStreams } from '../../../src/broker/seal/sealed-streams.ts'
 import { clusterId } from '../../../src/model/ids.ts'
-import type { Streams } from '../../../src/ports/streams.ts'
+import type { Connection, Streams } from '../../../src/ports/streams.ts'
 import type { SimProcess } from '../../../src/sim/process.ts'
+import { DATA_MAGIC, DATA_VERSION } from '../../../src/wire/data/frame.ts'
+import { wordFrame } from '../../../src/wire/data/word.ts'
+import { helloFrame } from '../../../src/wire/peer/hello.ts'
 import { keysOf } from '../members/support.ts'
 import { Node, startNumber } from '../peers/support.ts'
-import { DataNet, idOf, Memory, startsTo } from './support.ts'
+import { CLUSTER, DataNet, idOf, Memory, startsTo } from './support.ts'
 
 describe('a damaged entry', () => {
   it('is not received; it breaks the connection, is counted, and comes again whole', async () => {
@@ -97,6 +100,41 @@ describe('a broker that does not belong here', () => {
     assert.deepEqual(outs, ['b out up 1', 'b out down 1', 'b out up 2'])
   })
 })
+
+describe('a message that goes the wrong way', () => {
+  it('breaks the connection and is not received', async () => {
+    const net = new DataNet(8)
+    const b = await net.start('b')
+    const identity = { clusterId: CLUSTER, nodeId: idOf('a'), starts: startsTo(1) }
+    const hello = helloFrame({ version: DATA_VERSION, ...identity, to: b.id }, DATA_MAGIC)
+    for (const [kind, times] of [
+      ['acks', 1],
+      ['watermarks', 0],
+    ] as const) {
+      const before = await b.metric('bad_frames_total')
+      const streams = net.world.network.streams('fake')
+      const connection = await connected(net, streams)
+      connection.write([hello])
+      await net.run(50)
+      connection.write([wordFrame({ kind, of: [] })])
+      await net.run(50)
+      assert.equal((await b.metric('bad_frames_total')) - before, times)
+    }
+    assert.deepEqual(b.words, ['watermarks'])
+    assert.ok(b.log.some((line) => line.endsWith('acks came the wrong way')))
+  })
+})
+
+async function connected(net: DataNet, streams: Streams): Promise<Connection> {
+  let connection: Connection | undefined
+  void streams.connect({ host: 'b', port: 2923 }, { timeoutMs: 1000 }).then((one) => {
+    one.handle({ onData: () => {}, onClose: () => {} })
+    connection = one
+  })
+  await net.until('it is connected', () => connection !== undefined)
+  assert.ok(connection !== undefined)
+  return connection
+}
 
 describe('with a cluster key', () => {
   const sealedWith =
