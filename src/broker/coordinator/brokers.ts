@@ -90,18 +90,21 @@ export class Brokers {
     return this.options.nodes().get(node)?.role === 'removed'
   }
 
-  /** It is being drained, was removed, or is about to stop: it is given nothing, and what it has goes to others. */
+  /** It is being drained, or was removed: it is given nothing, and what it has goes to others. */
   leaving(node: NodeId): boolean {
     const role = this.options.nodes().get(node)?.role
-    return role === 'draining' || role === 'removed' || this.isStopping(node)
+    return role === 'draining' || role === 'removed'
   }
 
-  /** This start of it is about to stop: its next one may be given something again. */
-  stops(node: NodeId, boot: number): void {
+  /** This start of it is about to stop: its next one may be given something again. Whether that is news. */
+  stops(node: NodeId, boot: number): boolean {
+    if (this.stopping.get(node) === boot) return false
     this.stopping.set(node, boot)
+    return true
   }
 
-  private isStopping(node: NodeId): boolean {
+  /** It is about to stop: open segments go to others. What it keeps of sealed ones it will have when it is back. */
+  isStopping(node: NodeId): boolean {
     const boot = this.stopping.get(node)
     return boot !== undefined && (this.boot(node) ?? boot) <= boot
   }

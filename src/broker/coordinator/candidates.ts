@@ -6,10 +6,15 @@ import type { SegmentLoad } from '../topics/load.ts'
 import type { Brokers } from './brokers.ts'
 
 /** `salt`: by which equal brokers share ranges out among themselves. */
-export function candidatesFor(brokers: Brokers, load: SegmentLoad, salt: string): Candidates {
+export function candidatesFor(
+  brokers: Brokers,
+  load: SegmentLoad,
+  salt: string,
+  state: 'open' | 'sealed',
+): Candidates {
   return {
     alive: (node) => brokers.alive(node),
-    leaving: (node) => brokers.leaving(node),
+    leaving: (node) => brokers.leaving(node) || (state === 'open' && brokers.isStopping(node)),
     boot: (node) => brokers.boot(node),
     deadSince: (node) => brokers.deadSince(node),
     pick: (count, keep, first, without) => {

@@ -15,7 +15,7 @@ import { Errands } from './errands.ts'
 import { Post } from './post.ts'
 import type { ControlOptions, RangeTrouble } from './types.ts'
 
-/** While it waits for others to lead what this broker leads. */
+/** While it waits for others to take what this broker has. */
 const DRAIN_POLL_MS = 100
 /** When nobody has taken anything for so long nobody will: they may be stopping, too. */
 const DRAIN_STALL_MS = 2000
@@ -83,11 +83,11 @@ export class Control {
     }
   }
 
-  /** Has others lead what this broker leads, if they can; resolves when nothing is left, or nobody takes more. */
+  /** Has others hold the open segments that this broker holds, if they can; resolves when nothing is left, or nobody takes more. */
   async drain(withinMs: number): Promise<void> {
     const { clock } = this.options.ports
     const began = clock.monotonic()
-    let left = this.countLed()
+    let left = this.countOpen()
     let movedMs = began
     this.leases.drain()
     while (!this.stopped && left > 0 && this.hasOthers()) {
@@ -97,14 +97,18 @@ export class Control {
         clock.after(DRAIN_POLL_MS, resolve)
       })
       const before = left
-      left = this.countLed()
+      left = this.countOpen()
       if (left < before) movedMs = clock.monotonic()
     }
   }
 
-  private countLed(): number {
+  /** Open segments that it has a replica of. */
+  private countOpen(): number {
+    const { metadata, nodeId } = this.options
     let count = 0
-    for (const _ of this.options.replicas.led()) count++
+    for (const { active } of metadata.state.topics.values()) {
+      for (const { segments } of active) if (segments.at(-1)?.replicas.includes(nodeId)) count++
+    }
     return count
   }
 

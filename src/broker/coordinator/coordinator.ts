@@ -80,15 +80,20 @@ export class Coordinator {
       clock: ports.clock,
       timing,
       topic: (topicId: TopicId): Topic | undefined => metadata.state.topics.get(topicId),
-      candidatesOf: (range: string): Candidates => candidatesFor(this.brokers, load, range),
     }
+    const forAny =
+      (state: 'open' | 'sealed') =>
+      (range: string): Candidates =>
+        candidatesFor(this.brokers, load, range, state)
     this.cares = new RangeCares({
       ...among,
+      candidatesOf: forAny('open'),
       random: ports.random,
       perform: (one, effect) => effects.range(one, effect),
     })
     this.sealed = new SealedCares({
       ...among,
+      candidatesOf: forAny('sealed'),
       perform: (one, effect) => effects.sealed(one, effect),
     })
     this.unlisten = metadata.onChange((changed, shard) => this.changed(changed, shard))
@@ -238,6 +243,7 @@ export class Coordinator {
     return {
       alive: (node) => brokers.alive(node),
       leaving: (node) => brokers.leaving(node),
+      stopping: (node) => brokers.isStopping(node),
       lapsed: (node) => led.lapsed(node),
       lost: (node) => this.gone.has(node),
       healthy: brokers.healthy().length,
@@ -328,19 +334,16 @@ export class Coordinator {
     }
   }
 
-  private unfit(from: NodeId, { boot, unfit }: LeaseRequest): void {
-    if (unfit.some(({ why }) => why === 'drained')) this.brokers.stops(from, boot)
+  private unfit(from: NodeId, { boot, stopping, unfit }: LeaseRequest): void {
+    // What it follows goes, too: who waited for its acknowledgements would wait until it counts as failed.
+    if (stopping && this.brokers.stops(from, boot)) this.brokersChanged()
     for (const { key, why, waited } of unfit) {
       const led = this.ledOfTopic(key.topicId)
       if (led === undefined || this.openSegment(key) !== key.segment) continue
-      // Who is about to stop can give an end still: it is asked for one, as one that is drained.
-      if (why === 'drained') this.cares.see(led, key, true)
-      else {
-        this.cares.see(led, key, waited, {
-          name: `unfit ${from} ${keyText(key)}`,
-          tell: (care, nowMs) => care.unfit(from, boot, why, nowMs),
-        })
-      }
+      this.cares.see(led, key, waited, {
+        name: `unfit ${from} ${keyText(key)}`,
+        tell: (care, nowMs) => care.unfit(from, boot, why, nowMs),
+      })
     }
   }
 }

@@ -8,6 +8,8 @@ export interface SurveyFacts {
   alive(node: NodeId): boolean
   /** It is drained or removed. */
   leaving(node: NodeId): boolean
+  /** It is about to stop. */
+  stopping(node: NodeId): boolean
   /** It has not asked for its lease for too long. */
   lapsed(leader: NodeId): boolean
   /** It has been away for so long that another should hold what it held. */
@@ -29,8 +31,11 @@ export function survey(topic: Topic, facts: SurveyFacts): readonly Unwell[] {
     const replicas = segments.at(-1)?.replicas ?? []
     const [leader] = replicas
     if (leader === undefined) continue
-    const urgent = facts.lapsed(leader) || !facts.alive(leader)
-    const lost = replicas.some((node) => !facts.alive(node) || facts.leaving(node))
+    const urgent =
+      facts.lapsed(leader) || !facts.alive(leader) || replicas.some((node) => facts.stopping(node))
+    const lost = replicas.some((node) => {
+      return !facts.alive(node) || facts.leaving(node)
+    })
     if (urgent || lost || replicas.length < wanted) unwell.push({ range, urgent })
   }
   return unwell

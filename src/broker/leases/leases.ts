@@ -99,7 +99,7 @@ export class Leases {
     })
   }
 
-  /** This broker is about to stop: what it leads should be led by others. */
+  /** This broker is about to stop: what it holds of open segments should go to others. */
   drain(): void {
     this.draining = true
     this.round()
@@ -121,11 +121,15 @@ export class Leases {
       if (about(at.shard)) this.askedOf(asked, at.shard)?.shards.push(at)
     }
     this.fresh.clear()
-    if (about === EVERYTHING) this.addUnfit(asked)
+    if (about === EVERYTHING) {
+      this.addUnfit(asked)
+      if (this.draining) this.addAll(asked)
+    }
     if (asked.size === 0) return
     const seq = ++this.seq
     this.book.requested(seq, ports.clock.monotonic())
-    const said = { seq, boot, oldestSyncMs: Math.ceil(options.oldestSyncMs()) }
+    const oldestSyncMs = Math.ceil(options.oldestSyncMs())
+    const said = { seq, boot, oldestSyncMs, stopping: this.draining }
     for (const [to, one] of asked) this.send(to, { kind: 'lease-request', ...said, ...one })
   }
 
@@ -153,11 +157,12 @@ export class Leases {
     }
     for (const one of later) this.add(asked, one)
     urgent.clear()
-    if (!this.draining) return
-    for (const key of replicas.led()) {
-      if (looked++ >= UNFIT_LOOKED_AT_MAX) break
-      this.add(asked, { key, why: 'drained', waited: true })
-    }
+  }
+
+  /** Every coordinator. */
+  private addAll(asked: Map<NodeId, Asked>): void {
+    const { shards } = this.options
+    for (let shard = 0; shard < shards.count; shard++) this.askedOf(asked, shard)
   }
 
   private add(asked: Map<NodeId, Asked>, unfit: UnfitSegment): void {

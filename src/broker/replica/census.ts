@@ -17,10 +17,6 @@ export class Census {
     return this.byShard.keys()
   }
 
-  *led(): Generator<RangeCopy> {
-    for (const copies of this.byShard.values()) yield* copies
-  }
-
   /** What the copy is now. */
   note(copy: RangeCopy, leads: boolean): void {
     const shard = this.shardOf(copy.key.topicId)

@@ -110,10 +110,6 @@ export class LocalReplicas implements Replicas {
     for (const copy of census.unfit) if (!waited.has(copy)) yield unfitSegment(copy, false)
   }
 
-  *led(): Generator<SegmentKey> {
-    for (const { key } of this.options.context.census.led()) yield key
-  }
-
   ledShards(): readonly ShardAt[] {
     const { census } = this.options.context
     return Array.from(census.shards, (shard) => this.options.shardAt(shard))

@@ -32,8 +32,6 @@ export interface Replicas {
   inspect(key: SegmentKey): Promise<InspectAnswer>
   /** Open segments of which this broker has a replica that cannot go on: from before its start, damaged. The caller takes as many as it can use. */
   unfit(): Iterable<Omit<UnfitSegment, 'waited'>>
-  /** Open segments that this broker leads. */
-  led(): Iterable<SegmentKey>
   /** Shards in which this broker leads open segments, with what it has applied of each. */
   ledShards(): readonly ShardAt[]
 }

@@ -35,6 +35,8 @@ export interface LeaseRequest {
   readonly boot: number
   /** Age of its oldest write or sync that is not finished; 0: none is under way. */
   readonly oldestSyncMs: number
+  /** It is about to stop: what it holds of open segments should go to others. */
+  readonly stopping: boolean
   /** Shards in which it leads segments, with the index that it has applied. */
   readonly shards: readonly ShardAt[]
   /** Some of its replicas, open ones, of any role. */

@@ -221,6 +221,7 @@ describe('brokers that come and go', () => {
     const world = new World(3)
     const one = world.create('a', [2, 3])
     const other = world.create('b', [2])
+    const followed = world.create('c', [1, 2])
     await world.run(500)
     let done = false
     void world
@@ -232,7 +233,11 @@ describe('brokers that come and go', () => {
     await world.run(1000)
     assert.equal(done, true)
     assert.deepEqual(world.machine(2).led(), [])
-    assert.ok(!world.replicasOf(one).includes(2) && !world.replicasOf(other).includes(2))
+    for (const topicId of [one, other, followed]) {
+      assert.ok(!world.replicasOf(topicId).includes(2), topicId)
+      // It will be back, with all of it.
+      assert.ok(world.sealed(topicId)?.replicas.includes(node(2)), topicId)
+    }
     // The end was given, nobody was fenced.
     assert.ok(!world.machine(1).sent.some(({ message }) => message.kind === 'fence'))
   })

@@ -81,7 +81,6 @@ export class Machine {
         return Promise.resolve(lacks ? { kind: 'part', end: 0 } : { kind: 'whole', digest: 'd' })
       },
       unfit: () => this.unfit(),
-      led: () => this.led(),
       ledShards: () => {
         const shards = new Set(this.led().map(({ topicId }) => shardOfTopic(topicId, SHARDS)))
         return [...shards].map((shard) => ({ shard, index: world.state.appliedIndex }))

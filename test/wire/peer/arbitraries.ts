@@ -194,6 +194,7 @@ const SEGMENT: {
     seq: whole,
     boot: whole,
     oldestSyncMs: whole,
+    stopping: bool,
     shards: shardsAt,
     unfit: fc.array(fc.record({ key, why, waited: bool }), few),
   }),
