@@ -23,7 +23,7 @@ export interface SegmentView {
   readonly held?: HeldSegment
 }
 
-export interface HeldSegment {
+interface HeldSegment {
   readonly entries: number
   /** Of the entries with their envelopes. */
   readonly bytes: number
