@@ -66,6 +66,8 @@ export class RangeCare {
   private refusedMs: number | undefined
   private asking = new Asking()
   private failures = 0
+  /** Stagings of this segment that were not done in time. */
+  private silences = 0
   private nextTryMs = 0
 
   private readonly blame = new Blame()
@@ -296,7 +298,10 @@ export class RangeCare {
       if (this.open.cleared(nowMs, this.timing)) this.roll(staging, nowMs, out)
       return
     }
-    if (nowMs - staging.sinceMs >= this.timing.stageTimeoutMs) {
+    // Much to hand on over a slow link takes longer than that: then twice, and twice again.
+    const patience = 2 ** Math.min(3, Math.max(0, this.silences - 1))
+    if (nowMs - staging.sinceMs >= this.timing.stageTimeoutMs * patience) {
+      this.silences++
       this.stagingFailed([], nowMs)
       return
     }
@@ -388,6 +393,7 @@ export class RangeCare {
     this.refusedMs = undefined
     this.asking = new Asking()
     this.failures = 0
+    this.silences = 0
     this.nextTryMs = 0
     this.report.trouble = undefined
   }
