@@ -407,3 +407,17 @@ test('a holder that needs long gets longer each time, when there is no other', (
   const lasted = begun.slice(1).map((at, i) => Math.floor((at - (begun[i] as number)) / 5000))
   assert.deepEqual(lasted.slice(0, 4), [1, 2, 4, 8])
 })
+
+test('of two coordinators the roll that commits first holds: the other takes it for its own, and begins with the successor', () => {
+  const [first, second] = [fenced(), fenced()]
+  for (const script of [first, second]) for (const name of ['A', 'B', 'C']) script.answers(name, 3)
+  first.stored()
+  second.stored()
+  first.commits()
+  second.apply(first.view.segment)
+  second.outcome('refused')
+  second.passes(10_000)
+  assert.equal(second.all('roll').length, 1)
+  assert.equal(second.care.withholds, false)
+  assert.equal(second.care.idle, true)
+})
