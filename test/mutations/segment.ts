@@ -40,11 +40,18 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     file: 'src/core/segment/follower.js',
     find: 'if (fencedAt !== undefined)\n            return { refuse: `the',
     replace: 'if (false)\n            return { refuse: `the',
-    also: {
-      file: 'src/core/segment/follower.js',
-      find: '!this.fenced && this.sealedAt === undefined,',
-      replace: 'true,',
-    },
+    also: [
+      {
+        file: 'src/core/segment/follower.js',
+        find: '!this.fenced && this.sealedAt === undefined,',
+        replace: 'true,',
+      },
+      {
+        file: 'src/core/segment/follower.js',
+        find: 'return Math.min(this.durableEnd, this.fencedAt ?? this.durableEnd);',
+        replace: 'return this.durableEnd;',
+      },
+    ],
   },
   {
     name: 'answer a fence before earlier entries of the same sync',
@@ -132,12 +139,22 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     file: 'src/core/segment/fencing.js',
     find: 'if (end < 0)\n            return undefined;',
     replace: 'if (end < 0)\n            return { end: 0, holders: [...this.replicas] };',
+    also: {
+      file: 'src/core/segment/fencing.js',
+      find: 'return nowMs - first >= timing.fenceWaitMs;',
+      replace: 'return nowMs - Math.min(first, this.sinceMs) >= timing.fenceWaitMs;',
+    },
   },
   {
     name: "let an answer outlive its sender's boot",
     file: 'src/core/segment/fencing.js',
     find: 'this.drop(node);\n        return true;',
     replace: 'return true;',
+    also: {
+      file: 'src/core/segment/open-segment.js',
+      find: 'return (this.holderFailures.get(node) ?? 0) >= HOLDER_FAILURES;',
+      replace: 'return false;',
+    },
   },
   {
     name: 'ignore the attempt',
@@ -172,6 +189,25 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     replace:
       'for (const [token, old] of disk.staged) if (old.segment === staged.segment) disk.staged.delete(token);\n' +
       "        disk.write({ kind: 'staged', staged",
+  },
+  // Sealed segments.
+  {
+    name: 'settle when one replica is whole',
+    file: 'src/core/segment/sealed-care.js',
+    find: 'staying.every((node) => whole.includes(node))',
+    replace: 'whole.length > 0',
+  },
+  {
+    name: "drop the old replica before the new one's proof",
+    file: 'src/core/segment/sealed-care.js',
+    find: 'const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs));',
+    replace: 'const proven = staying;',
+  },
+  {
+    name: 'count a damaged replica as a proven one',
+    file: 'test/core/segment/judge/broker.js',
+    find: "return { kind: 'damaged', why: kept.unsure };",
+    replace: "return { kind: 'whole', digest: segment.digest === '' ? 'd' : segment.digest };",
   },
   // Restarts.
   {

@@ -13,6 +13,8 @@ export type TroubleKind =
   | 'one-way'
   | 'isolate'
   | 'isolate-leader'
+  | 'cut-leader-off'
+  | 'roll-and-cancel'
   | 'depose'
   | 'depose-softly'
   | 'roll'
@@ -34,6 +36,9 @@ const KINDS: readonly TroubleKind[] = [
   'one-way',
   'isolate',
   'isolate-leader',
+  'cut-leader-off',
+  'cut-leader-off',
+  'roll-and-cancel',
   'depose',
   'depose-softly',
   'roll',

@@ -37,6 +37,11 @@ function make(world: World, kind: TroubleKind): void {
       return isolate(world, any)
     case 'isolate-leader':
       return isolate(world, leader)
+    case 'cut-leader-off':
+      return cutOff(world, leader, ms)
+    case 'roll-and-cancel':
+      world.coordinator?.want('policy')
+      return world.later(world.netMs() * 4, () => world.cancelsEnd())
     case 'depose':
       return world.elect()
     case 'depose-softly':
@@ -81,6 +86,14 @@ function cut(world: World, a: Broker, b: Broker, bothWays: boolean): void {
 function isolate(world: World, broker: Broker): void {
   for (const other of world.brokers) cut(world, broker, other, true)
   if (world.coordinator?.host === broker.process) world.electSoon()
+}
+
+/** From the coordinator only, which holds it dead: its followers and producers still hear it. */
+function cutOff(world: World, leader: Broker, ms: number): void {
+  const host = world.coordinator?.host.broker
+  if (host === undefined || host === leader) return
+  cut(world, leader, host, true)
+  leader.suspectedUntil = world.clock.monotonic() + ms
 }
 
 function heal(world: World): void {

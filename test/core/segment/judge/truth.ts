@@ -154,6 +154,7 @@ export class Truth {
       )
     }
     ghost.sealedAt = end
+    this.accepts(number)
     this.visible(number, end, 'its seal')
     const next = [...firstOffsets]
     for (const { partition, sequence } of ghost.items.slice(0, end)) {
@@ -180,6 +181,17 @@ export class Truth {
     for (const [number, ghost] of this.ghosts) {
       if (this.violations.length > 0) return
       this.readable(number, ghost)
+      if (ghost.sealedAt !== undefined) this.accepts(number)
+    }
+  }
+
+  /** Nobody would take what is produced to a segment that is sealed. */
+  private accepts(number: number): void {
+    for (const { process, paused, name } of this.world.brokers) {
+      const leading = process?.leading.get(number)
+      if (leading?.machine.mayAppend !== true || paused) continue
+      if (process?.leased(number) !== true) continue
+      this.violation(`I3: ${name} would accept to segment ${number}, which is sealed`)
     }
   }
 

@@ -265,6 +265,15 @@ export class World {
     })
   }
 
+  /** As when a leader has waited too long, whoever it is that asks. */
+  cancelsEnd(): void {
+    const open = this.register.segments(this.register.index).at(-1)
+    if (open === undefined || this.coordinator === undefined) return
+    const { segment, attempt } = open
+    const at = { topicId: TOPIC, range: RANGE, segment, attempt }
+    this.register.propose(this.coordinator.term, { kind: 'CancelEnd', ...at }, () => {})
+  }
+
   // ---- the log comes to the brokers
 
   committed(
