@@ -16,6 +16,7 @@ for (let seed = first; seed < first + count; seed++) {
   if (run.violations.length > 0) {
     console.log(`seed ${seed}: ${run.violations[0]}`)
     console.log(runSegment(seed, true).story.slice(-lines).join('\n'))
+    // Not process.exit: a pipe may not have taken all of it yet.
     process.exitCode = 1
     break
   }
@@ -24,5 +25,5 @@ for (let seed = first; seed < first + count; seed++) {
   peaceMs = Math.max(peaceMs, run.peaceMs)
 }
 console.log(
-  `from ${first}: ${acknowledged} acknowledged, ${segments} segments, peace within ${Math.round(peaceMs)} ms`,
+  `${count} seeds from ${first}: ${acknowledged} acknowledged, ${segments} segments, peace within ${Math.round(peaceMs)} ms`,
 )

@@ -39,8 +39,12 @@ export class Producers {
     const { chance, clock, calm, profile } = this.world
     const now = clock.monotonic()
     if (!calm && now < this.idleUntil) return
-    if (!calm && chance.float() < profile.idleShare) this.idleUntil = now + chance.float() * 4000
+    if (!calm && chance.float() < profile.idleShare) this.rest(chance.float() * 4000)
     for (const producer of this.all) this.send(producer)
+  }
+
+  rest(ms: number): void {
+    this.idleUntil = this.world.clock.monotonic() + ms
   }
 
   private send(producer: Producer): void {

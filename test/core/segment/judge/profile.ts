@@ -91,7 +91,7 @@ export function profileOf(chance: Prng): Profile {
     partitions: pick(1, 2),
     netMs: pick(1, 3, 10, 40),
     lossShare: pick(0, 0, 0.05, 0.2),
-    lateShare: pick(0, 0.02, 0.1),
+    lateShare: pick(0, 0.02, 0.1, 0.25),
     lateMs: pick(200, 3000),
     syncMs: pick(1, 5, 20, 60),
     slowSyncShare: pick(0, 0, 0.02),

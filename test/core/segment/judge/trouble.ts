@@ -40,8 +40,7 @@ function make(world: World, kind: TroubleKind): void {
     case 'cut-leader-off':
       return cutOff(world, leader, ms)
     case 'roll-and-cancel':
-      world.coordinator?.want('policy')
-      return world.later(world.netMs() * 4, () => world.cancelsEnd())
+      return rollAndCancel(world, leader)
     case 'depose':
       return world.elect()
     case 'depose-softly':
@@ -88,12 +87,25 @@ function isolate(world: World, broker: Broker): void {
   if (world.coordinator?.host === broker.process) world.electSoon()
 }
 
+/** The leader goes on, and then it may be cut off. */
+function rollAndCancel(world: World, leader: Broker): void {
+  const { chance } = world
+  world.coordinator?.want('policy')
+  world.later(world.netMs() * 4, () => world.cancelsEnd())
+  if (chance.below(2) > 0) return
+  world.later(300 + chance.float() * 700, () => {
+    if (!world.calm) cutOff(world, leader, 3000)
+  })
+}
+
 /** From the coordinator only, which holds it dead: its followers and producers still hear it. */
 function cutOff(world: World, leader: Broker, ms: number): void {
   const host = world.coordinator?.host.broker
   if (host === undefined || host === leader) return
   cut(world, leader, host, true)
   leader.suspectedUntil = world.clock.monotonic() + ms
+  // A leader that nothing is produced to notices nothing.
+  if (world.chance.below(2) === 0) world.producers.rest(1500 + ms)
 }
 
 function heal(world: World): void {

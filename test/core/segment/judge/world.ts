@@ -169,7 +169,8 @@ export class World {
     for (const { process, paused } of this.brokers) {
       if (process === undefined || paused) continue
       process.tick()
-      this.feeds(process)
+      const often = this.calm ? 20 : this.profile.feedMs
+      if (this.chance.float() * (TICK_MS + often) < TICK_MS) this.feeds(process)
     }
     for (const coordinator of this.coordinators) {
       if (!coordinator.acts || coordinator.host.broker.paused) continue
@@ -304,7 +305,7 @@ export class World {
     const { coordinator, register } = this
     if (process.applied >= register.index || coordinator === undefined) return
     if (coordinator.host !== process && this.net.isCut(process.id, coordinator.host.id)) return
-    if (!coordinator.host.up || this.chance.below(3) > 0) return
+    if (!coordinator.host.up) return
     process.applies(register.index)
   }
 
