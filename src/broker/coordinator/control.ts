@@ -43,7 +43,7 @@ export class Control {
     this.leases = new Leases(options, send)
     this.errands = new Errands(options, send)
     this.coordinator = new Coordinator(options, send)
-    this.hooks = { ...this.errands.hooks, waits: (key) => this.leases.waits(key) }
+    this.hooks = { ...this.errands.hooks, waits: () => this.leases.waits() }
   }
 
   /** Whether the leader here of an open segment may accept anything now. */

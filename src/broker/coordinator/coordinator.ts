@@ -49,6 +49,8 @@ export class Coordinator {
   private readonly desk: LeaseDesk
   /** Shards whose topics should be looked at. */
   private readonly unsurveyed = new Set<LedShard>()
+  /** Brokers whose disk is stuck, as they say. */
+  private readonly stuck = new Set<NodeId>()
   private readonly unlisten: () => void
   private timer: Timer | undefined
   private ticks = 0
@@ -298,7 +300,9 @@ export class Coordinator {
       withheld.length > WITHHELD_MAX ? [] : request.shards.filter((one) => this.isSure(one))
     const asked = { from, boot, oldestSyncMs, shards: sure.map(({ shard }) => shard) }
     const { shards: confirmed, stuck } = this.desk.request(asked, this.now)
-    if (stuck) {
+    if (!stuck) this.stuck.delete(from)
+    else if (!this.stuck.has(from)) {
+      this.stuck.add(from)
       ports.log.warn('a broker gets no leases: its disk is stuck', { node: from, oldestSyncMs })
     }
     const answer = confirmed.map((shard): ShardAt => {

@@ -165,7 +165,7 @@ export class Effects {
     const { replicas } = placement
     this.counters.rolls.add(1)
     if (!PLANNED.has(why)) this.counters.failovers.add(1)
-    log[PLANNED.has(why) ? 'debug' : 'info'](`a segment has ended: ${why}`, {
+    log.info(`a segment has ended: ${why}`, {
       topic,
       range,
       segment,

@@ -3,7 +3,7 @@
 
 import { LeaseBook } from '../../core/segment/leases.ts'
 import type { NodeId } from '../../model/ids.ts'
-import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import type { SegmentKey } from '../../model/segment-key.ts'
 import { shardOfTopic } from '../../model/shards.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type {
@@ -21,6 +21,9 @@ const UNFIT_LOOKED_AT_MAX = 4096
 /** Where the numbers of a start's requests may begin. */
 const NUMBERS = 2 ** 40
 
+/** Rounds that somebody waits for come so much closer together at the most. */
+const SOONER = 4
+
 const EVERYTHING = (): boolean => true
 
 interface Asked {
@@ -34,8 +37,9 @@ export class Leases {
   private readonly book: LeaseBook
   private seq: number
   private timer: Timer | undefined
-  /** Somebody waits for these. */
-  private readonly urgent = new Set<string>()
+  /** A producer waits, and the coordinator has not been told since. */
+  private urgent = false
+  private askedMs = Number.NEGATIVE_INFINITY
   /** Shards in which this broker may lead its first segment now. */
   private readonly fresh = new Set<number>()
   private readonly unlisten: () => void
@@ -75,9 +79,12 @@ export class Leases {
     return this.book.leased(shard, key, shards.copyOf(shard).appliedIndex, ports.clock.monotonic())
   }
 
-  /** A producer waits for a segment that cannot go on: its coordinator is told now, and of it first. */
-  waits(key: SegmentKey): void {
-    this.urgent.add(keyText(key))
+  /** A producer waits for a segment that cannot go on (`Replicas.unfit`): its coordinator need not wait for the next round. */
+  waits(): void {
+    const { ports, leaseSyncMs } = this.options
+    // Of many that wait at once the first is enough: each round tells of all.
+    if (ports.clock.monotonic() - this.askedMs < leaseSyncMs / SOONER) return
+    this.urgent = true
     this.soon()
   }
 
@@ -94,7 +101,7 @@ export class Leases {
     this.options.ports.clock.nextTurn(() => {
       this.turnIsDue = false
       if (this.timer === undefined) return
-      if (this.urgent.size > 0) this.round()
+      if (this.urgent) this.round()
       else this.ask((shard) => this.fresh.has(shard))
     })
   }
@@ -110,6 +117,8 @@ export class Leases {
   }
 
   private round(): void {
+    this.urgent = false
+    this.askedMs = this.options.ports.clock.monotonic()
     this.ask(EVERYTHING)
   }
 
@@ -145,29 +154,17 @@ export class Leases {
   }
 
   private addUnfit(asked: Map<NodeId, Asked>): void {
-    const { replicas } = this.options
-    const { urgent } = this
     let looked = 0
-    const later: UnfitSegment[] = []
-    for (const { key, why } of replicas.unfit()) {
-      if (looked++ >= UNFIT_LOOKED_AT_MAX) break
-      const waited = urgent.size > 0 && urgent.has(keyText(key))
-      if (waited) this.add(asked, { key, why, waited })
-      else later.push({ key, why, waited })
+    for (const unfit of this.options.replicas.unfit()) {
+      if (looked++ >= UNFIT_LOOKED_AT_MAX) return
+      const one = this.askedOf(asked, shardOfTopic(unfit.key.topicId, this.options.shards.count))
+      if (one !== undefined && one.unfit.length < UNFIT_MAX) one.unfit.push(unfit)
     }
-    for (const one of later) this.add(asked, one)
-    urgent.clear()
   }
 
   /** Every coordinator. */
   private addAll(asked: Map<NodeId, Asked>): void {
     const { shards } = this.options
     for (let shard = 0; shard < shards.count; shard++) this.askedOf(asked, shard)
-  }
-
-  private add(asked: Map<NodeId, Asked>, unfit: UnfitSegment): void {
-    const shard = shardOfTopic(unfit.key.topicId, this.options.shards.count)
-    const one = this.askedOf(asked, shard)
-    if (one !== undefined && one.unfit.length < UNFIT_MAX) one.unfit.push(unfit)
   }
 }

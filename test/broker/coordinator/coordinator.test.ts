@@ -173,6 +173,7 @@ describe('a broker that has started again', () => {
     world.stop(machine)
     world.start(machine)
     const waited = topics.at(-1) as TopicId
+    machine.waited.add(`${waited}/0/1`)
     machine.control?.hooks.waits(keyOf(world, waited))
     await world.run(60)
     assert.ok(world.rolls.length > 0 && world.rolls.length <= 64, `${world.rolls.length} rolls`)
@@ -314,7 +315,7 @@ describe('a sealed segment', () => {
     world.command({ kind: 'SetNodeRole', nodeId: node(2), role: 'draining' })
     await world.run(30_000)
     for (const { replicas } of world.state.topics.get(topicId)?.ranges[0]?.segments ?? []) {
-      assert.deepEqual(replicas.map(Number).toSorted(), [1, 3, 4])
+      assert.deepEqual(new Set(replicas.map(Number)), new Set([1, 3, 4]))
     }
   })
 })

@@ -17,7 +17,7 @@ import { newTopicId, shardOfTopic } from '../../../src/model/shards.ts'
 import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
-import type { SegmentMessage } from '../../../src/wire/peer/segments.ts'
+import type { SegmentMessage, UnfitSegment } from '../../../src/wire/peer/segments.ts'
 import { createTopic, node, policy } from '../../core/metadata/support.ts'
 import { settle } from '../../ports/support.ts'
 import { keptLog } from '../../storage/support/ports.ts'
@@ -39,6 +39,8 @@ export class Machine {
   readonly entries: Map<string, number> = new Map()
   readonly earlier: Set<string> = new Set()
   readonly ended: Set<string> = new Set()
+  /** A producer waits for these. */
+  readonly waited: Set<string> = new Set()
   /** Sealed segments that it does not have all of. */
   readonly lacks: Set<string> = new Set()
   private readonly world: World
@@ -88,11 +90,12 @@ export class Machine {
     }
   }
 
-  private unfit(): readonly { key: SegmentKey; why: EndReason }[] {
-    return this.world.openSegments().flatMap(({ key, segment }) => {
-      const mine = segment.replicas.includes(this.node)
-      return mine && this.earlier.has(keyText(key)) ? [{ key, why: 'restarted' as const }] : []
+  private unfit(): readonly UnfitSegment[] {
+    const unfit = this.world.openSegments().flatMap(({ key, segment }): UnfitSegment[] => {
+      if (!segment.replicas.includes(this.node) || !this.earlier.has(keyText(key))) return []
+      return [{ key, why: 'restarted', waited: this.waited.has(keyText(key)) }]
     })
+    return unfit.toSorted((a, b) => Number(b.waited) - Number(a.waited))
   }
 
   giveEnd(key: SegmentKey, attempt: number, why: EndReason): void {
