@@ -94,3 +94,37 @@ for (const [who, index] of [
     await assertAllThere()
   })
 }
+
+test('when all three are killed at once, they come back with all that was acknowledged', async () => {
+  await produce(20)
+  await Promise.all(cluster.brokers.map((broker) => broker.end('SIGKILL')))
+  await Promise.all(cluster.brokers.map((broker) => cluster.start(broker)))
+  await Promise.all(cluster.brokers.map((broker) => broker.ready()))
+  await produce(20)
+  await fullyReplicated()
+  await assertAllThere()
+})
+
+test('a leader that stands still past its lease has lost nothing and takes nothing back when it goes on', async () => {
+  const [leader] = await replicas()
+  assert.ok(leader !== undefined)
+  await produce(20)
+  leader.pause()
+  await produce(20)
+  leader.resume()
+  await produce(20)
+  await fullyReplicated()
+  await assertAllThere()
+})
+
+test('a leader that is told to stop has another lead first', async () => {
+  const [leader] = await replicas()
+  assert.ok(leader !== undefined)
+  const producing = produce(200)
+  assert.equal(await leader.end('SIGTERM'), 0)
+  await producing
+  await cluster.start(leader)
+  await leader.ready()
+  await fullyReplicated()
+  await assertAllThere()
+})
