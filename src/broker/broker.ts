@@ -22,7 +22,6 @@ import type { RangeContext } from './range/context.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
 import { StaleWatch } from './read/staleness.ts'
-import { controlAlone } from './replica/alone.ts'
 import { Channels } from './replica/channels.ts'
 import { DataPlane } from './replica/data-plane.ts'
 import { Leftovers } from './replica/leftovers.ts'
@@ -63,7 +62,7 @@ export class Broker {
     this.parts = parts
     this.topics = new TopicService(options, parts)
     const { metrics } = parts.ports
-    const { nodeId, boot } = options
+    const { boot } = options
     const { data } = parts
     const { clock } = parts.ports
     const channels = data === undefined ? undefined : new Channels(data, clock, options.hwStaleMs)
@@ -88,8 +87,7 @@ export class Broker {
       return { shard, index: parts.metadata.appliedOf(shard) }
     }
     this.replicas = new LocalReplicas({ context, runtimes, stager, repairs, boot, shardAt })
-    const alone = { ...parts.ports, nodeId, metadata: parts.metadata }
-    this.control = parts.control?.(this.replicas) ?? controlAlone(alone, this.replicas)
+    this.control = parts.control(this.replicas)
     for (const topic of parts.metadata.state.topics.values()) {
       this.runtimes.add(new TopicRuntime(this.context, topic, true))
       this.repairs.topicChanged(topic)

@@ -56,7 +56,7 @@ export interface ReplicationOptions {
   readonly replicasMax?: number
 }
 
-/** Brokers do not replicate records: those of a topic are kept by the broker that made it. */
+/** More than anybody has use for. */
 export const REPLICAS_MAX = 100
 
 export const REPLICATION_DEFAULTS: ReplicationOptions = {
@@ -92,8 +92,8 @@ export interface BrokerOptions extends ReplicationOptions {
 export interface BrokerParts {
   /** The links on the data port; what they receive goes to `Broker.received`. Absent: this broker reaches no other. */
   readonly data?: DataLinks
-  /** What decides over the replicas here; absent: this broker has no others, and decides alone. */
-  readonly control?: (replicas: Replicas) => Control
+  /** What decides over the replicas here. */
+  readonly control: (replicas: Replicas) => Control
   readonly ports: BrokerPorts
   readonly metadata: MetadataLog
   readonly store: LogStore

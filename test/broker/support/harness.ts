@@ -18,6 +18,7 @@ import { nodeId } from '../../../src/model/ids.ts'
 import { MIB, POLICY_DEFAULTS } from '../../../src/model/policy.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
+import { controlAlone } from './alone.ts'
 import { MemoryStore } from './memory-store.ts'
 
 export class MemoryMetadata implements MetadataLog {
@@ -64,6 +65,8 @@ export const SETTINGS: NativeDoorSettings = {
   answerTimeoutMs: 5000,
 }
 
+const NODE = nodeId('ab'.repeat(16))
+
 export interface Running {
   readonly broker: Broker
   readonly store: MemoryStore
@@ -83,17 +86,19 @@ export async function runBroker(
 ): Promise<Running> {
   const { store } = from
   const metadata = new MemoryMetadata(from.metadata.state)
+  const ownPorts = {
+    clock: systemClock({ keepAlive: false }),
+    random: systemRandom(),
+    compute: nodeCompute,
+    log: simLog(),
+    metrics: simMetrics(),
+  }
   const parts = {
     store,
     metadata,
     space: async () => ({ totalBytes: 1, freeBytes: 1 }),
-    ports: {
-      clock: systemClock({ keepAlive: false }),
-      random: systemRandom(),
-      compute: nodeCompute,
-      log: simLog(),
-      metrics: simMetrics(),
-    },
+    ports: ownPorts,
+    control: controlAlone({ ...ownPorts, nodeId: NODE, metadata }),
   }
   await settleRecovered(parts)
   const { clock, metrics } = parts.ports
@@ -102,7 +107,7 @@ export async function runBroker(
   const advertised = await door.listen({ host: '127.0.0.1', port: 0 })
   const broker = new Broker(
     {
-      nodeId: nodeId('ab'.repeat(16)),
+      nodeId: NODE,
       clusterId: 'cd'.repeat(16),
       displayName: 'test',
       version: '0',

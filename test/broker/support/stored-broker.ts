@@ -30,6 +30,7 @@ import {
   manualClock,
   seededRandom,
 } from '../../storage/support/ports.ts'
+import { controlAlone } from './alone.ts'
 
 export const SMALL: LogStoreOptions = {
   walFileBytes: 20 * 1024,
@@ -103,7 +104,9 @@ export async function openStored(
       options: { ...SMALL, ...options },
       listener: { roomAgain: () => broker?.roomAgain(), failed: onFailed },
     })
-    const parts = { ports, metadata, store, space: () => disk.space() }
+    const { nodeId } = dataDir
+    const control = controlAlone({ ...ports, nodeId, metadata })
+    const parts = { ports, metadata, store, space: () => disk.space(), control }
     await sweepStrays(parts)
     await settleRecovered(parts)
     await dataDir.confirm('journal')

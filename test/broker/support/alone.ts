@@ -1,17 +1,17 @@
-// The coordinator of a broker without others: it has every replica, so an end is rolled as soon as it is given, and what a
+// A coordinator for tests of one broker without others: it has every replica, so an end is rolled as soon as it is given, and what a
 // restart has fenced as soon as somebody waits for it.
 
-import { toHex } from '../../base/bytes.ts'
-import { EastGuardError } from '../../base/errors.ts'
-import { rangeByNumber } from '../../core/metadata/lookup.ts'
-import type { NodeId } from '../../model/ids.ts'
-import type { StageOutcome } from '../../model/segment-ends.ts'
-import { keyText, type SegmentKey } from '../../model/segment-key.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Log } from '../../ports/log.ts'
-import type { Random } from '../../ports/random.ts'
-import type { MetadataLog } from '../metadata/types.ts'
-import type { Control, ReplicaHooks, Replicas } from './types.ts'
+import { toHex } from '../../../src/base/bytes.ts'
+import { EastGuardError } from '../../../src/base/errors.ts'
+import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
+import type { Control, ReplicaHooks, Replicas } from '../../../src/broker/replica/types.ts'
+import { rangeByNumber } from '../../../src/core/metadata/lookup.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
+import type { StageOutcome } from '../../../src/model/segment-ends.ts'
+import { keyText, type SegmentKey } from '../../../src/model/segment-key.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
+import type { Log } from '../../../src/ports/log.ts'
+import type { Random } from '../../../src/ports/random.ts'
 
 const RETRY_MS = 250
 
@@ -25,7 +25,7 @@ interface Roll {
   proposing: boolean
 }
 
-export interface AloneParts {
+interface AloneParts {
   readonly nodeId: NodeId
   readonly metadata: MetadataLog
   readonly clock: Clock
@@ -33,7 +33,11 @@ export interface AloneParts {
   readonly log: Log
 }
 
-export function controlAlone(parts: AloneParts, replicas: Replicas): Control {
+export function controlAlone(parts: AloneParts): (replicas: Replicas) => Control {
+  return (replicas) => controlOf(parts, replicas)
+}
+
+function controlOf(parts: AloneParts, replicas: Replicas): Control {
   const alone = new Alone(parts, replicas)
   return { hooks: alone, leased: () => true, stop: () => alone.stop() }
 }
