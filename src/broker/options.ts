@@ -52,12 +52,7 @@ export interface ReplicationOptions {
   readonly leaseSyncMs: number
   /** A replica without news of its segment's high watermark for so long sends readers elsewhere. */
   readonly hwStaleMs: number
-  /** Of a topic; default: REPLICAS_MAX. */
-  readonly replicasMax?: number
 }
-
-/** More than anybody has use for. */
-export const REPLICAS_MAX = 100
 
 export const REPLICATION_DEFAULTS: ReplicationOptions = {
   segmentTiming: SEGMENT_TIMING,

@@ -186,7 +186,6 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
       segmentTiming: settings.segmentTiming,
       leaseSyncMs: settings.leaseSyncMs,
       hwStaleMs: settings.hwStaleMs,
-      ...(settings.replicasMax !== undefined && { replicasMax: settings.replicasMax }),
     },
     parts,
   )

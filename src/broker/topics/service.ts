@@ -5,15 +5,15 @@ import { assert } from '../../base/assert.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { PolicyChanges, Refusal } from '../../core/metadata/commands.ts'
 import type { Placement, Topic } from '../../core/metadata/types.ts'
-import type { TopicId } from '../../model/ids.ts'
+import type { NodeId, TopicId } from '../../model/ids.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import { checkPolicy } from '../../model/policy-check.ts'
 import { newTopicId, TOPIC_ID_RANDOM_BYTES } from '../../model/shards.ts'
 import { checkTopicName } from '../../model/topic-name.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { TopicRef } from '../metadata/types.ts'
-import { type BrokerOptions, type BrokerParts, REPLICAS_MAX } from '../options.ts'
-import { SegmentLoad } from './load.ts'
+import type { BrokerOptions, BrokerParts } from '../options.ts'
+import { type NodeLoad, SegmentLoad } from './load.ts'
 import { type Place, placeRanges, usablePlaces } from './placing.ts'
 
 export interface CreateTopicRequest {
@@ -100,12 +100,7 @@ export class TopicService {
   }
 
   private replicasByDefault(): number {
-    const most = Math.min(this.options.defaultReplicationFactor, this.replicasMax)
-    return Math.max(1, Math.min(most, this.places().length))
-  }
-
-  private get replicasMax(): number {
-    return this.options.replicasMax ?? REPLICAS_MAX
+    return Math.max(1, Math.min(this.options.defaultReplicationFactor, this.places().length))
   }
 
   private places(): readonly Place[] {
@@ -114,22 +109,15 @@ export class TopicService {
 
   private checkBrokers(asked: number): void {
     const usable = this.places().length
-    if (asked <= Math.min(usable, this.replicasMax)) return
-    const enough = asked <= usable
+    if (asked <= usable) return
     const alive = usable === 1 ? '1 broker is alive' : `${usable} brokers are alive`
-    const why = enough ? 'brokers do not replicate records yet' : `${alive} and not draining`
-    throw new EastGuardError('NOT_ENOUGH_BROKERS', `${asked} replicas are asked for, but ${why}`, {
-      detail: { asked, alive: usable },
-      ...(enough && { hint: 'ask for one replica' }),
-    })
+    const message = `${asked} replicas are asked for, but ${alive} and not draining`
+    throw new EastGuardError('NOT_ENOUGH_BROKERS', message, { detail: { asked, alive: usable } })
   }
 
   private placements(topicId: TopicId, ranges: number, replicas: number): readonly Placement[] {
-    // Without replication only the broker that makes a topic serves it.
-    const nodes =
-      this.replicasMax > 1
-        ? placeRanges(ranges, replicas, this.places(), (node) => this.load.of(node), topicId)
-        : Array.from({ length: ranges }, () => [this.options.nodeId])
+    const load = (node: NodeId): NodeLoad => this.load.of(node)
+    const nodes = placeRanges(ranges, replicas, this.places(), load, topicId)
     return nodes.map((chosen) => ({ replicas: chosen, token: '', stateDigest: '' }))
   }
 

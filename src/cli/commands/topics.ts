@@ -60,7 +60,7 @@ function addCreate(program: Command, context: () => CommandContext): void {
       `
 The number after the name is how many replicas each record gets, not how many partitions: 'create-topic my_topic 3'
 asks for three. Users of Kafka who want three partitions write 'create-topic my_topic --partitions 3'.
-Brokers do not replicate records yet: without the number there is one replica, and more are refused.`,
+Without the number there are default_replication_factor of them (3), or as many as there are brokers, if those are fewer.`,
     )
     .action(async (name: string, replicas: number | undefined, options: CreateOptions) => {
       const { out, client, call } = context()
@@ -84,7 +84,7 @@ Brokers do not replicate records yet: without the number there is one replica, a
     })
 }
 
-/** Whoever runs several brokers expects more of them than they do. */
+/** Whoever runs several brokers may expect that any of them can be lost. */
 async function noteOneReplica(
   { out, client, call }: CommandContext,
   { policy, ranges }: CreatedTopic,
@@ -96,7 +96,7 @@ async function noteOneReplica(
   const holder = cluster.brokers.find(({ nodeId }) => nodeId === at)
   const where = holder === undefined ? 'one broker' : `broker ${holder.nodeNumber} alone`
   out.note(
-    `its records are kept by ${where}: brokers share metadata, and do not replicate records yet`,
+    `its records are kept by ${where}: while it is down they can be neither read nor written`,
   )
 }
 

@@ -14,11 +14,10 @@ const [OWN, SECOND, THIRD, FOURTH] = NODES as [NodeId, NodeId, NodeId, NodeId]
 
 interface Cluster {
   readonly others: readonly (readonly [NodeId, Neighbour['state'], NodeRole])[]
-  readonly replicasMax?: number
   readonly minInsync?: number
 }
 
-function cluster({ others, replicasMax = 7, minInsync }: Cluster) {
+function cluster({ others, minInsync }: Cluster) {
   const metadata = new MemoryMetadata()
   for (const [node, , role] of others) {
     metadata.state.nodes.set(node, { number: NODES.indexOf(node) + 1, role })
@@ -49,7 +48,6 @@ function cluster({ others, replicasMax = 7, minInsync }: Cluster) {
       ),
     }),
     defaultReplicationFactor: 3,
-    replicasMax,
   } as Partial<BrokerOptions> as BrokerOptions
   let drawn = 0
   const ports = {
@@ -136,14 +134,4 @@ test('added partitions have replicas of their own', async () => {
   const { topicId, policy } = await create(topics)
   const { active } = await topics.addPartitions({ topicId }, policy.partitions + 1)
   assert.equal(active[1]?.segments[0]?.replicas.length, 3)
-})
-
-test('without replication a topic stays with the broker that makes it, and more are refused', async () => {
-  const { topics } = cluster({ others: THREE, replicasMax: 1 })
-  const { active } = await create(topics, { ranges: 4 })
-  assert.ok(active.every(({ segments }) => segments[0]?.replicas.join() === OWN))
-  await assert.rejects(create(topics, { replicationFactor: 2 }), {
-    code: 'NOT_ENOUGH_BROKERS',
-    message: /do not replicate records/,
-  })
 })
