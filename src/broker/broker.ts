@@ -10,6 +10,7 @@ import { EastGuardError } from '../base/errors.ts'
 import type { NodeId, TopicId } from '../model/ids.ts'
 import type { NodeRole, TopicView } from '../model/metadata.ts'
 import { redirectError, redirectIn } from '../model/redirect.ts'
+import type { SegmentKey } from '../model/segment-key.ts'
 import type { DataMessage } from '../wire/data/types.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
 import type { ShardAt } from '../wire/peer/segments.ts'
@@ -19,6 +20,7 @@ import { toEastGuardError } from './errors.ts'
 import type { TopicRef } from './metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
+import { RangeLeader } from './range/leader.ts'
 import { Cursor } from './read/cursor.ts'
 import { earliestOffset, type FoundOffset, latestOffset, offsetByTime } from './read/offsets.ts'
 import { StaleWatch } from './read/staleness.ts'
@@ -73,6 +75,7 @@ export class Broker {
         this.context.counters.rolls.add(1)
         this.stager.forget({ ...key, segment: key.segment - 1 })
       },
+      damaged: (key) => this.damaged(key),
       stored: (key, token) => this.leftovers.staged(key, token),
     })
     const { context, runtimes } = this
@@ -127,6 +130,16 @@ export class Broker {
     if (topic === undefined) return
     this.repairs.topicChanged(topic)
     this.leftovers.topicChanged(topic, before ?? topic)
+  }
+
+  /** A sealed segment is copied anew; an open one that others have too is ended, and then it is one that is sealed. */
+  private damaged(key: SegmentKey): void {
+    this.repairs.lookAt(key)
+    const copy = this.runtimes.get(key.topicId)?.copyOfRange(key.range)
+    const { damage } = this.parts.store.find(key) ?? {}
+    if (copy?.key.segment !== key.segment || copy.open.replicas.length === 1) return
+    if (copy.role instanceof RangeLeader) copy.role.roll('damaged')
+    else if (copy.status === 'live' && damage !== undefined) copy.break(damage)
   }
 
   private forget(runtime: TopicRuntime): void {

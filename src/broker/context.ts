@@ -17,12 +17,13 @@ export interface ContextHooks {
   readonly sendings: Sendings
   readonly rolled: RangeContext['rolled']
   readonly stored: RangeContext['stored']
+  readonly damaged: RangeContext['damaged']
 }
 
 export function makeContext(
   options: BrokerOptions,
   { store, metadata, ports }: BrokerParts,
-  { control, sendings, rolled, stored }: ContextHooks,
+  { control, sendings, rolled, stored, damaged }: ContextHooks,
 ): RangeContext {
   const { clock, log, metrics } = ports
   return {
@@ -51,6 +52,7 @@ export function makeContext(
     reachable: (nodes) => reachable(options, nodes),
     rolled,
     stored,
+    damaged,
     totals: { batches: 0, bytes: 0 },
     counters: {
       rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),

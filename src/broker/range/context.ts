@@ -42,6 +42,8 @@ export interface RangeContext {
   reachable(nodes: readonly NodeId[]): readonly RedirectBroker[]
   /** Another segment of a range is open here. */
   rolled(key: SegmentKey): void
+  /** Something of the segment turned out to be damaged here. */
+  damaged(key: SegmentKey): void
   /** A package for a successor was stored here. */
   stored(key: SegmentKey, token: string): void
   /** Followers with entries that wait for room. */

@@ -2,6 +2,7 @@
 // takes too long it asks for CancelEnd. It never goes on by itself (PROTOCOLS §5).
 
 import { EastGuardError } from '../../base/errors.ts'
+import type { LeadersEnd } from '../../core/segment/types.ts'
 import type { RangeLeader } from './leader.ts'
 import type { Ticked } from './ticking.ts'
 
@@ -20,11 +21,21 @@ export class EndKeeper implements Ticked {
   moved(): void {
     const { segment, context, copy } = this.leader
     if (segment === undefined) return
-    if (segment.given !== undefined && this.toldAtMs === undefined) this.tell()
+    if (segment.given !== undefined && this.toldAtMs === undefined) {
+      this.log(segment.given)
+      this.tell()
+    }
     if (segment.given === undefined) this.toldAtMs = undefined
     // A lone broker's own disk is its only replica: nothing but an end needs the clock.
     const follows = copy.pending.size > 0 && copy.open.replicas.length > 1
     if (segment.given !== undefined || follows) context.ticking.add(this)
+  }
+
+  private log({ end, highWatermark, failed }: LeadersEnd): void {
+    if (failed.length === 0) return
+    const { context, copy } = this.leader
+    const what = 'a segment ends because followers have failed'
+    context.log.warn(what, { ...copy.fields, end, highWatermark, failed })
   }
 
   private tell(): void {

@@ -216,10 +216,7 @@ export class RangeLeader implements RangeRole {
   }
 
   failed(node: NodeId, why: string): void {
-    const { segment, copy, context } = this
-    if (segment === undefined) return
-    context.log.warn('a follower has failed', { ...copy.fields, node, why })
-    segment.failed(node, why)
+    this.segment?.failed(node, why)
     this.moved()
   }
 

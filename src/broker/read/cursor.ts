@@ -148,7 +148,7 @@ export class Cursor {
         // What was read may have been dropped meanwhile; then that is the answer.
         this.copy()
         if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
-        throw error
+        throw this.damagedHere(log, error)
       })
     if (entries.length > 0) return this.withoutHoles(entries)
     if (log !== this.log) return this.next(maxBytes)
@@ -185,6 +185,7 @@ export class Cursor {
     const log = this.context.store.find({ topicId, range: place.range.range, segment })
     const whole = log !== undefined && (endEntry === undefined || log.highWatermark >= endEntry)
     if (log !== undefined && log.damage === undefined && whole) return log
+    if (log?.damage !== undefined) this.context.damaged(log.key)
     const others = replicas.some((node) => node !== this.context.nodeId)
     if (others) throw this.elsewhere(place.segment)
     const what = log?.damage ?? 'its data is not on this disk'
@@ -192,6 +193,15 @@ export class Cursor {
       'DAMAGED',
       `topic ${name}, partition ${this.partition}, segment ${segment}: ${what}`,
     )
+  }
+
+  /** What is damaged here is read elsewhere, and mended. */
+  private damagedHere(log: SegmentLog, error: unknown): unknown {
+    if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') return error
+    this.context.damaged(log.key)
+    const place = segmentAt(this.runtime.topic, this.partition, this.offset)
+    const others = place?.segment.replicas.some((node) => node !== this.context.nodeId) ?? false
+    return place !== undefined && others ? this.elsewhere(place.segment) : error
   }
 
   /** Where else the segment is. */

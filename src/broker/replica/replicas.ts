@@ -93,9 +93,13 @@ export class LocalReplicas implements Replicas {
     }
     if (log.damage !== undefined) return { kind: 'damaged', why: log.damage }
     if (log.end < end || !log.sealed) return { kind: 'part', end: Math.min(log.durableEnd, end) }
-    const digest = await log.digest()
-    if (log.damage !== undefined) return { kind: 'damaged', why: log.damage }
-    return { kind: 'whole', digest }
+    try {
+      return { kind: 'whole', digest: await log.digest() }
+    } catch (error) {
+      if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') throw error
+      repairs.lookAt(key)
+      return { kind: 'damaged', why: error.message }
+    }
   }
 
   /** Those that somebody waits for come first. */

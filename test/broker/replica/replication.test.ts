@@ -160,6 +160,49 @@ test('a damaged copy of a sealed segment is thrown away and copied anew', async 
   assert.deepEqual(await rig.node(B).replicas.inspect(key), await rig.node(A).replicas.inspect(key))
 })
 
+test('who meets damage in a sealed segment is sent to others, and the copy is mended', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
+  await rig.until('B is up to date', async () => (await rig.read(B)).length === 3)
+  const log = rig.node(B).store.find({ ...rig.key, segment: 1 })
+  assert.ok(log !== undefined)
+  log.damage = 'a bit has flipped'
+  assert.equal(await rig.read(B), 'NOT_REPLICA')
+  await rig.until('B is whole', async () => (await rig.read(B)).length === 3)
+})
+
+test('a follower whose open segment is damaged is left out', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  await rig.until('B is up to date', async () => (await rig.read(B)).length === 1)
+  const log = rig.node(B).store.find(rig.key)
+  assert.ok(log !== undefined)
+  log.damage = 'a bit has flipped'
+  rig.placement = [A, C]
+  await rig.read(B)
+  assert.equal((await rig.produce(A, 'after')).offset, 1)
+  assert.deepEqual(
+    rig.given[0]?.failed.map(({ node }) => node),
+    [B],
+  )
+})
+
+test('what was staged goes when another token has committed, and a tail when the segment is settled', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = [A, B]
+  rig.net.cut(A, C)
+  assert.equal((await rig.produce(A, 'in the tail')).offset, 1)
+  const tails = async (): Promise<number> => (await rig.node(B).store.staged()).tails.length
+  assert.equal(await tails(), 1)
+  const { topicId, range } = rig.key
+  const answer = await rig.node(A).replicas.inspect({ ...rig.key, segment: 1 })
+  assert.equal(answer.kind, 'whole')
+  const digest = answer.kind === 'whole' ? answer.digest : ''
+  await rig.metadata.propose({ kind: 'SettleSegment', topicId, range, segment: 1, digest })
+  await rig.until('the tail is gone', async () => (await tails()) === 0)
+})
+
 test('nothing is said of a segment that is not here', async () => {
   await using rig = await Rig.make()
   const nowhere = { ...rig.key, segment: 7 }
