@@ -35,6 +35,7 @@ export class Leases {
   private readonly options: ControlOptions
   private readonly send: (to: NodeId, message: SegmentMessage) => void
   private readonly book: LeaseBook
+  private readonly shardsOf = new WeakMap<SegmentKey, number>()
   private seq: number
   private timer: Timer | undefined
   /** A producer waits, and the coordinator has not been told since. */
@@ -72,10 +73,20 @@ export class Leases {
     this.unlisten()
   }
 
+  /** Asked for every batch: the leader of a segment asks with the same key again and again. */
+  private shardOf(key: SegmentKey): number {
+    let shard = this.shardsOf.get(key)
+    if (shard === undefined) {
+      shard = shardOfTopic(key.topicId, this.options.shards.count)
+      this.shardsOf.set(key, shard)
+    }
+    return shard
+  }
+
   /** Whether the leader here of an open segment may accept anything now. */
   leased(key: SegmentKey): boolean {
     const { shards, ports } = this.options
-    const shard = shardOfTopic(key.topicId, shards.count)
+    const shard = this.shardOf(key)
     return this.book.leased(shard, key, shards.copyOf(shard).appliedIndex, ports.clock.monotonic())
   }
 

@@ -7,8 +7,9 @@
 // What may be taken and acknowledged is core/segment's to say (SegmentFollower).
 
 import { SegmentFollower } from '../../core/segment/follower.ts'
-import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
+import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
+import { placeOfKey } from '../../model/segment-key.ts'
 import { ACKS_NONE } from '../sinks.ts'
 import type { RangeContext } from './context.ts'
 import type { RangeCopy, RangeRole } from './copy.ts'
@@ -25,6 +26,8 @@ export class RangeFollower implements RangeRole {
   readonly copy: RangeCopy
   readonly context: RangeContext
   segment: SegmentFollower
+  /** Of the segment. */
+  place: SegmentPlace
   /** While the leader's stream is open. */
   ends: FollowerEnds | undefined
   /** Of the broker that leads, when it first opened its stream. */
@@ -36,6 +39,7 @@ export class RangeFollower implements RangeRole {
     this.copy = copy
     this.context = copy.context
     this.segment = this.makeSegment()
+    this.place = placeOfKey(copy.key)
   }
 
   private makeSegment(): SegmentFollower {
@@ -55,6 +59,7 @@ export class RangeFollower implements RangeRole {
     this.leaderBoot = undefined
     this.parked = []
     this.segment = this.makeSegment()
+    this.place = placeOfKey(this.copy.key)
   }
 
   loaded(): void {}

@@ -1,8 +1,9 @@
 // Entries from segments' leaders, on their way to the followers here. A channel is known as long as the connection on which it
 // was opened; acknowledgements of all channels of a connection that a sync has brought go back in one message.
 
-import { equalBytes, fromHex } from '../../base/bytes.ts'
+import { equalBytes } from '../../base/bytes.ts'
 import { openOf, rangeByNumber } from '../../core/metadata/lookup.ts'
+import type { SegmentPlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Append, Open, OpenedResult, Watermarks } from '../../wire/data/types.ts'
 import type { DataLinks } from '../data/types.ts'
@@ -110,14 +111,8 @@ class IncomingPeer implements FollowerEnds {
   append({ channel, place, entries, highWatermark }: Append): void {
     const follower = this.followers.get(channel)
     if (follower === undefined) return
-    const { topicId, range, segment } = follower.copy.key
     const [first] = entries
-    const right =
-      place !== undefined &&
-      place.segment === segment &&
-      place.range === range &&
-      equalBytes(place.topicIdBytes, fromHex(topicId))
-    if (first !== undefined && !right) {
+    if (first !== undefined && (place === undefined || !samePlace(place, follower.place))) {
       this.refuse(channel, first.entryNumber, 'it is of another segment')
       return
     }
@@ -171,4 +166,10 @@ class IncomingPeer implements FollowerEnds {
     this.closed = true
     for (const channel of Array.from(this.followers.keys())) this.end(channel)
   }
+}
+
+function samePlace(a: SegmentPlace, b: SegmentPlace): boolean {
+  return (
+    a.segment === b.segment && a.range === b.range && equalBytes(a.topicIdBytes, b.topicIdBytes)
+  )
 }
