@@ -23,13 +23,17 @@ export interface Load {
 
 export interface LoadResult {
   readonly perSecond: number
+  /** Requests that were answered well from the first to the last, the warm-up too. */
+  readonly answered: number
   readonly latency: Histogram
   readonly errors: number
 }
 
 interface Shared {
   latency: Histogram
+  /** From the first request on; `measured` counts those while it is measured. */
   answered: number
+  measured: number
   errors: number
   measuring: boolean
   over: boolean
@@ -44,6 +48,7 @@ export async function run(load: Load): Promise<LoadResult> {
       numberOfSignificantValueDigits: 3,
     }),
     answered: 0,
+    measured: 0,
     errors: 0,
     measuring: false,
     over: false,
@@ -60,7 +65,8 @@ export async function run(load: Load): Promise<LoadResult> {
   const seconds = (performance.now() - began) / 1000
   shared.over = true
   await Promise.all(clients.map((client) => client.drained))
-  return { perSecond: shared.answered / seconds, latency: shared.latency, errors: shared.errors }
+  const { measured, answered, latency, errors } = shared
+  return { perSecond: measured / seconds, answered, latency, errors }
 }
 
 class Client {
@@ -154,8 +160,9 @@ class Client {
       this.shared.errors++
       return
     }
-    if (!this.shared.measuring) return
     this.shared.answered++
+    if (!this.shared.measuring) return
+    this.shared.measured++
     const started = this.sentAt[slot] as number
     this.shared.latency.recordValue(Math.max(1, Math.round((now - started) * 1000)))
   }

@@ -1,4 +1,4 @@
-// npm run bench -- append|tiny|tail|catchup|metadata|sdk|all [--brokers N] [--seconds N] [--dir D] [--json]
+// npm run bench -- append|tiny|replicated|tail|catchup|metadata|sdk|all [--brokers N] [--seconds N] [--dir D] [--json]
 //
 // Each question is measured against the limit of this machine, probed in the same run (docs/internals/performance.md).
 
@@ -6,6 +6,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { catchup } from './cases/catchup.ts'
 import { metadata } from './cases/metadata.ts'
 import { append, tiny } from './cases/produce.ts'
+import { replicated } from './cases/replicated.ts'
 import { sdk } from './cases/sdk.ts'
 import { tail } from './cases/tail.ts'
 import { print, type Result } from './report.ts'
@@ -15,6 +16,7 @@ const CASES: Readonly<
 > = {
   append,
   tiny,
+  replicated,
   tail,
   catchup,
   metadata,

@@ -59,7 +59,7 @@ export async function withBrokers<T>(
 ): Promise<T> {
   const all = ['--log-level=warn', ...flags]
   // With BENCH_PROFILE set each broker leaves a .cpuprofile in the working directory.
-  const profile = process.env['BENCH_PROFILE'] === undefined ? [] : ['--cpu-prof']
+  const profile = profiled() ? ['--cpu-prof'] : []
   const { brokers, stop } = await (count === 1
     ? startOne(parent, all, [...nodeFlags, ...profile])
     : startCluster(parent, count, all, [...nodeFlags, ...profile]))
@@ -107,5 +107,14 @@ async function startCluster(
 ): Promise<Started> {
   const cluster = await LocalCluster.form({ parent, brokers: count, flags, nodeFlags })
   const brokers = cluster.brokers.flatMap(({ process }) => process ?? [])
-  return { brokers, stop: () => cluster.close() }
+  const stop = async (): Promise<void> => {
+    // A profile is written by whoever ends in good order.
+    if (profiled()) await Promise.all(cluster.brokers.map((broker) => broker.close('SIGTERM')))
+    await cluster.close()
+  }
+  return { brokers, stop }
+}
+
+function profiled(): boolean {
+  return process.env['BENCH_PROFILE'] !== undefined
 }

@@ -1,0 +1,137 @@
+// replicated: three brokers on one machine, each segment on all of them, acks=all; the work of append and of tiny. Brokers and
+// client share the machine, so the limit is what one broker alone does there, measured before and after in the same run.
+//
+//   alone ── three brokers ── alone       append, then tiny
+//
+// Rates say little while others use the machine; what the brokers' processors did for the same work says more.
+
+import { type LoadResult, run } from '../load.ts'
+import { replicasOf, rollsOf, type Used, usedDuring } from '../replicas.ts'
+import { latencies, type Result } from '../report.ts'
+import type { Measured } from '../workload.ts'
+import { HELLO_FRAME, makeBatch, makeProduceFrame, withBroker, withBrokers } from '../workload.ts'
+
+const BROKERS = 3
+const WARMUP_SECONDS = 2
+const TOPIC = 'bench'
+
+interface Work {
+  readonly name: string
+  readonly batch: Uint8Array
+  readonly connections: number
+  readonly inFlight: number
+  readonly unit: string
+  /** One acknowledgement, in the unit. */
+  readonly each: number
+  readonly per: string
+  readonly perCount: number
+}
+
+function works(): readonly Work[] {
+  const large = makeBatch(62, 1024)
+  return [
+    {
+      name: 'append, 64 KiB batches, 16 in flight',
+      batch: large,
+      connections: 1,
+      inFlight: 16,
+      unit: 'MB/s',
+      each: large.length / 1e6,
+      per: 'GB',
+      perCount: 1e9 / large.length,
+    },
+    {
+      name: 'tiny, 100 B, 256 in flight, 8 connections',
+      batch: makeBatch(1, 100),
+      connections: 8,
+      inFlight: 256,
+      unit: 'acks/s',
+      each: 1,
+      per: '100,000 acks',
+      perCount: 100_000,
+    },
+  ]
+}
+
+export async function replicated(dir: string, seconds: number): Promise<Result[]> {
+  const results: Result[] = []
+  for (const work of works()) {
+    const before = await alone(dir, seconds, work)
+    const three = await withBrokers(dir, BROKERS, (measured) => measure(measured, seconds, work))
+    const after = await alone(dir, seconds, work)
+    const limit = ((before + after) / 2) * work.each
+    results.push(...tell(work, three, limit))
+  }
+  return results
+}
+
+function alone(dir: string, seconds: number, work: Work): Promise<number> {
+  return withBroker(dir, async ({ broker, client }) => {
+    const { topicId } = await client.admin().createTopic(TOPIC, { policy: { partitions: 1 } })
+    const { perSecond } = await load(
+      broker.port,
+      makeProduceFrame(topicId, work.batch),
+      seconds,
+      work,
+    )
+    return perSecond
+  })
+}
+
+function load(port: number, frame: Uint8Array, seconds: number, work: Work): Promise<LoadResult> {
+  const { connections, inFlight } = work
+  const warmupSeconds = WARMUP_SECONDS
+  return run({ port, hello: HELLO_FRAME, frame, connections, inFlight, seconds, warmupSeconds })
+}
+
+interface Three extends LoadResult {
+  /** The leader's, then the followers'. */
+  readonly used: readonly Used[]
+  readonly rolls: number
+  readonly replicasLeast: number
+}
+
+async function measure(measured: Measured, seconds: number, work: Work): Promise<Three> {
+  const policy = { partitions: 1, replicationFactor: BROKERS, minInsyncReplicas: 2 }
+  const { topicId } = await measured.client.admin().createTopic(TOPIC, { policy })
+  const replicas = await replicasOf(measured, TOPIC)
+  const frame = makeProduceFrame(topicId, work.batch)
+  const { result, used } = await usedDuring(replicas, () =>
+    load(replicas[0]?.port ?? 0, frame, seconds, work),
+  )
+  return { ...result, used, ...(await rollsOf(measured.client, TOPIC)) }
+}
+
+function tell(work: Work, three: Three, limit: number): readonly Result[] {
+  const { perSecond, latency, errors, answered, used, rolls, replicasLeast } = three
+  const value = perSecond * work.each
+  const name = 'replicated'
+  const [leader, ...followers] = used.map(({ seconds }) => (seconds * work.perCount) / answered)
+  const starved = Math.max(...used.map(({ starvedPart }) => starvedPart)) * 100
+  const cost = (who: string, of: number): Result => ({
+    name,
+    case: `processor for ${work.per}, ${who}`,
+    unit: 's',
+    value: of,
+  })
+  return [
+    {
+      name,
+      case: `${work.name}; rolls: ${rolls}, replicas: ${replicasLeast}`,
+      unit: work.unit,
+      value,
+      limit,
+      ratio: value / limit,
+      ...latencies(latency),
+      errors,
+    },
+    cost('leader', leader ?? 0),
+    cost('a follower', followers.reduce((sum, one) => sum + one, 0) / followers.length),
+    {
+      name,
+      case: 'waiting for a processor meanwhile, the longest',
+      unit: '% of the time',
+      value: starved,
+    },
+  ]
+}
