@@ -1,7 +1,7 @@
 // A broker that somebody has removed from its cluster for good. It says so, gives back what it holds, and when it has held
 // nothing for a moment its owner ends it: under its id it will never be given anything again.
 //
-//   a member ── SetNodeRole removed ──> told, not ready ── holds no shard, for a while ──> onEmpty, once
+//   a member ── SetNodeRole removed ──> told, not ready ── holds no shard and no segment, for a while ──> onEmpty, once
 
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Log } from '../ports/log.ts'
@@ -16,7 +16,7 @@ export interface RemovalOptions {
   readonly log: Log
   /** As the metadata says it of this broker. */
   removed(): boolean
-  /** Shards that this broker keeps, by the committed log. */
+  /** Shards and segments that this broker keeps, by the committed log. */
   held(): number
   onEmpty(): void
 }
@@ -47,14 +47,14 @@ export class Removal {
     const held = this.options.held()
     if (this.reason === undefined) {
       log.warn(
-        'this broker was removed from its cluster for good: it stops when it holds no shard',
+        'this broker was removed from its cluster for good: it stops when it holds no shard and no segment',
         {
           held,
           hint: 'to use the machine again, start a broker on an empty data directory: it joins as a new one',
         },
       )
     }
-    this.reason = `the broker was removed from its cluster for good, holds ${held} shards, and stops when it holds none`
+    this.reason = `the broker was removed from its cluster for good, holds ${held} shards and segments, and stops when it holds none`
     const now = clock.monotonic()
     this.emptySince = held > 0 ? undefined : (this.emptySince ?? now)
     return this.emptySince !== undefined && now - this.emptySince >= EMPTY_MS

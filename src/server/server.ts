@@ -230,9 +230,23 @@ function watchRemoval(
     clock: ports.clock,
     log: ports.log,
     removed: () => state.nodes.get(nodeId)?.role === 'removed',
-    held: () => shards.places().filter(({ members }) => members.includes(nodeId)).length,
+    held: () => {
+      const kept = shards.places().filter(({ members }) => members.includes(nodeId))
+      return kept.length + countSegments(state, nodeId)
+    },
     onEmpty: () => hooks.onRemoved?.(),
   })
+}
+
+/** Those that it has a replica of. */
+function countSegments({ topics }: ShardedLog['state'], nodeId: NodeId): number {
+  let count = 0
+  for (const { ranges } of topics.values()) {
+    for (const { segments } of ranges) {
+      for (const { replicas } of segments) if (replicas.includes(nodeId)) count++
+    }
+  }
+  return count
 }
 
 function openStore(

@@ -109,7 +109,7 @@ export interface BrokerHooks {
    * directory as an older copy (DATA_DIR_MISMATCH). The process should end, see app/exit-codes.ts. Called at most once.
    */
   onFatal(error: Error): void
-  /** It was removed from its cluster and holds no shard any more: to be stopped. Without it nobody looks. */
+  /** It was removed from its cluster and holds no shard and no segment any more: to be stopped. Without it nobody looks. */
   onRemoved?(): void
   /** The broker takes part in the metadata, before it is up to date and long before it is ready. */
   onMetadata?(part: {

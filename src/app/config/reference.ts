@@ -32,7 +32,7 @@ const TAIL = `
 | 3 | the data directory is in use, damaged, newer, an older copy of one that went on, or belongs to another broker: a restart will not help |
 | 4 | an address could not be listened on |
 | 5 | the disk failed; nothing more was acknowledged |
-| 6 | the broker was removed from its cluster for good and holds no shard any more: a restart will not help, an empty data directory makes it a new broker |
+| 6 | the broker was removed from its cluster for good and holds no shard and no segment any more: a restart will not help, an empty data directory makes it a new broker |
 `
 
 export function configReference(): string {

@@ -71,9 +71,12 @@ async function serve(
     const code = await ended
     if (code !== EXIT_OK && code !== EXIT_REMOVED) return code
     if (code === EXIT_REMOVED) {
-      log.warn('the broker was removed from its cluster for good and holds no shard any more', {
-        hint: 'its data directory is of no more use: empty it, and a broker on it joins as a new one',
-      })
+      log.warn(
+        'the broker was removed from its cluster for good and holds no shard and no segment any more',
+        {
+          hint: 'its data directory is of no more use: empty it, and a broker on it joins as a new one',
+        },
+      )
     }
     log.info('the broker is stopping')
     await broker.stop()
