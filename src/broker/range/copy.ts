@@ -174,7 +174,8 @@ export class RangeCopy implements SegmentListener {
     const { state, context, key } = this
     const log = this.log ?? context.store.find(key)
     const end = segmentByNumber(this.range, key.segment)?.endEntry
-    const goesOn = this.status === 'live' && open.segment === key.segment + 1 && this.sealedAt(end)
+    const next = this.status === 'live' && open.segment === key.segment + 1
+    const goesOn = next && this.sealedAt(end) && this.foldedTo(open)
     if (end !== undefined) context.seals.seal(key, log, end)
     this.refusePending()
     this.log = undefined
@@ -197,6 +198,15 @@ export class RangeCopy implements SegmentListener {
     if (log !== undefined && upTo <= log.durableEnd && upTo > log.highWatermark) log.advance(upTo)
     this.settle(upTo)
     return state.nextEntry === end
+  }
+
+  /** Where the metadata says that the successor begins: everybody folds the same. */
+  private foldedTo({ firstOffsets }: Segment): boolean {
+    const offsets = this.state?.nextOffsets() ?? []
+    const same = firstOffsets.every((offset, i) => offset === offsets[i])
+    if (!same)
+      this.context.log.error('a range folded to other offsets than its holder', this.fields)
+    return same
   }
 
   private refusePending(): void {

@@ -51,6 +51,7 @@ export class EndKeeper implements Ticked {
     if (segment === undefined || copy.status !== 'live') return false
     segment.tick(nowMs)
     leader.moved()
+    if (copy.pending.size > 0) leader.lookForLease(nowMs)
     if (segment.given === undefined) return copy.pending.size > 0
     if (this.toldAtMs === undefined || nowMs - this.toldAtMs >= context.timing.retryMs) this.tell()
     if (segment.wantsCancel) this.cancel(segment.given.attempt, nowMs)

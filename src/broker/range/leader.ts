@@ -49,7 +49,6 @@ export class RangeLeader implements RangeRole {
   private readonly sending: Sending
   private logTimeBase = 0
   private logTimeAnchor = 0
-  private unleasedSinceMs: number | undefined
   /** When that was last seen, or the segment opened. */
   private leasedAtMs = 0
   private refusal: { readonly fault: Fault; readonly untilMs: number } | undefined
@@ -260,6 +259,17 @@ export class RangeLeader implements RangeRole {
   endRefused(fault: Fault): void {
     if (this.segment?.mayAppend === true) return
     this.refusal = { fault, untilMs: this.context.clock.monotonic() + REFUSED_FOR_MS }
+    this.refuseWaiting(fault)
+  }
+
+  /** Those in flight too: their entries stay, and a retry of one waits for its outcome or is answered with it. */
+  private refuseWaiting(fault: Fault): void {
+    const { code, message, redirect } = fault
+    const tell = (sink: ProduceSink, slot: number): void => {
+      sink.refused(slot, code, message, redirect)
+    }
+    this.copy.pending.giveUpWaiting(tell)
+    this.retries.clear(tell)
     this.refuseHeld(fault)
   }
 
@@ -335,17 +345,12 @@ export class RangeLeader implements RangeRole {
     if (this.held.size > 0 && this.segment === undefined) this.wakeUp()
   }
 
-  private lookForLease(now: number): void {
-    const { copy, context } = this
-    if (this.segment === undefined || context.leased(copy.key)) {
-      this.unleasedSinceMs = undefined
-      return
-    }
-    this.unleasedSinceMs ??= now
-    if (now - this.unleasedSinceMs < UNLEASED_PATIENCE_MS) return
-    this.unleasedSinceMs = undefined
+  /** While somebody waits: nobody should for a leader that is none any more. */
+  lookForLease(now: number): void {
+    const { copy } = this
+    if (this.segment === undefined || this.unleasedForMs(now) < UNLEASED_PATIENCE_MS) return
     const message = `${copy.name}: its coordinator does not confirm to this broker that it leads; it cannot be reached, or another broker leads now`
-    this.refuseHeld({ code: 'NOT_LEADER', message })
+    this.refuseWaiting({ code: 'NOT_LEADER', message })
   }
 
   /** 0: it has a lease now. */

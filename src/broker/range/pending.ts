@@ -65,6 +65,16 @@ export class PendingRing {
     }
   }
 
+  /** Gives every producer without an answer to `tell`: its entry stays, and may commit all the same. */
+  giveUpWaiting(tell: (sink: ProduceSink, slot: number) => void): void {
+    for (let i = 0; i < this.count; i++) {
+      const at = (this.head + i) & (this.entries.length - 1)
+      const sink = this.sinks[at]
+      this.sinks[at] = undefined
+      if (sink !== undefined) tell(sink, this.slots[at] as number)
+    }
+  }
+
   /** Gives every producer without an answer to `tell` and forgets all entries. */
   clear(tell: (sink: ProduceSink, slot: number) => void): void {
     while (this.count > 0) {

@@ -101,6 +101,36 @@ test('without a lease nothing is accepted', async () => {
   assert.equal(rig.entriesAt(A, 1), 0)
 })
 
+test('a leader that is cut from all others answers what waits within five seconds', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  rig.net.cut(A, B)
+  rig.net.cut(A, C)
+  const beganMs = performance.now()
+  const inFlight = rig.produce(A, 'in flight')
+  rig.unleased.add(A)
+  assert.equal((await inFlight).code, 'NOT_LEADER')
+  assert.ok(performance.now() - beganMs < 5000)
+})
+
+test('what the coordinator refuses to end is refused to whoever waits, and to who comes meanwhile', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  rig.net.cut(A, B)
+  const inFlight = rig.produce(A, 'in flight')
+  await rig.until('A gives an end', () => rig.given.length > 0)
+  const held = rig.produce(A, 'held')
+  rig.node(A).replicas.endRefused(rig.key, 'NOT_ENOUGH_REPLICAS', 'one broker is left')
+  assert.equal((await inFlight).code, 'NOT_ENOUGH_REPLICAS')
+  assert.equal((await held).code, 'NOT_ENOUGH_REPLICAS')
+  assert.equal((await rig.produce(A, 'meanwhile')).code, 'NOT_ENOUGH_REPLICAS')
+  rig.placement = [A, C]
+  await rig.until('it rolls', () => rig.segments().length === 2)
+  assert.equal((await rig.produce(A, 'after')).offset, 2)
+})
+
 test('a leader that gave an end appends nothing, and acknowledges nothing, before it knows what became of it', async () => {
   await using rig = await Rig.make({ segmentEntries: 2 })
   rig.placement = []
