@@ -105,6 +105,16 @@ export class Broker {
       'Bytes of produces that wait for their range or for room',
       () => this.context.held.bytes,
     )
+    metrics.gauge(
+      'eastguard_segments_under_repair',
+      'Copies of sealed segments here that lack entries',
+      () => this.repairs.underWay,
+    )
+    metrics.gauge(
+      'eastguard_segments_unfit',
+      'Open segments with a replica here that cannot go on',
+      () => this.context.census.unfit.size,
+    )
     const { totals } = this.context
     metrics.gauge('eastguard_produced_batches', 'Batches appended', () => totals.batches)
     metrics.gauge('eastguard_produced_bytes', 'Bytes of batches appended', () => totals.bytes)

@@ -56,6 +56,14 @@ export function makeContext(
     totals: { batches: 0, bytes: 0 },
     counters: {
       rolls: metrics.counter('eastguard_segment_rolls_total', 'Segments sealed and succeeded'),
+      endsWithoutFollowers: metrics.counter(
+        'eastguard_segment_ends_without_followers_total',
+        'Ends that leaders gave because followers had failed',
+      ),
+      endsTakenBack: metrics.counter(
+        'eastguard_segment_ends_taken_back_total',
+        'Ends of which nothing became for too long',
+      ),
       heldTimeouts: metrics.counter(
         'eastguard_produce_wait_timeouts_total',
         'Produces whose deadline passed while their range was not writable',

@@ -54,6 +54,8 @@ export interface RangeContext {
   readonly totals: { batches: number; bytes: number }
   readonly counters: {
     readonly rolls: Counter
+    readonly endsWithoutFollowers: Counter
+    readonly endsTakenBack: Counter
     readonly heldTimeouts: Counter
   }
 }

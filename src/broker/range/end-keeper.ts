@@ -34,6 +34,7 @@ export class EndKeeper implements Ticked {
   private log({ end, highWatermark, failed }: LeadersEnd): void {
     if (failed.length === 0) return
     const { context, copy } = this.leader
+    context.counters.endsWithoutFollowers.add(1)
     const what = 'a segment ends because followers have failed'
     context.log.warn(what, { ...copy.fields, end, highWatermark, failed })
   }
@@ -63,6 +64,7 @@ export class EndKeeper implements Ticked {
     if (this.cancelling || nowMs < this.cancelAgainAtMs) return
     this.cancelling = true
     this.cancelAgainAtMs = nowMs + CANCEL_RETRY_MS
+    context.counters.endsTakenBack.add(1)
     context.log.warn('nothing became of the end of a segment: it is taken back', copy.fields)
     const { topicId, range, segment } = copy.key
     context.metadata.propose({ kind: 'CancelEnd', topicId, range, segment, attempt }).then(

@@ -66,6 +66,8 @@ class EntrySource {
   private from = -1
   private budget = 0
   private encoded: EncodedEntries | undefined
+  /** The end of the log when that was. */
+  private encodedAt = 0
 
   constructor(leader: RangeLeader, place: SegmentPlace) {
     this.leader = leader
@@ -84,11 +86,14 @@ class EntrySource {
   read(from: number, budget: number): EncodedEntries | undefined {
     const { encoded } = this
     const same = from === this.from && budget === this.budget
-    if (same && encoded !== undefined && from + encoded.count === this.end) return encoded
+    // What has come since goes with the next frame, unless this one is small.
+    const full = encoded !== undefined && 2 * encoded.bytes >= budget
+    if (same && encoded !== undefined && (full || this.encodedAt === this.end)) return encoded
     const entries = this.log?.readEntries(from, budget)
     if (entries === undefined) return undefined
     this.from = from
     this.budget = budget
+    this.encodedAt = this.end
     this.encoded = encodeEntries(this.place, entries)
     return this.encoded
   }
