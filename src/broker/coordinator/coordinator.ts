@@ -26,6 +26,8 @@ import type { ControlOptions, RangeTrouble } from './types.ts'
 
 /** Of ranges under care; all else is looked at half as often. */
 const TICK_MS = 50
+/** Ticks that are so far apart were kept apart: by a stopped process, or a machine without time. */
+const SLEPT_MS = 500
 /** Shards whose topics are surveyed in one tick. */
 const SURVEYS_MAX = 16
 /** More fenced segments of one broker are not named: nothing is confirmed of their shards then. */
@@ -54,6 +56,7 @@ export class Coordinator {
   private readonly unlisten: () => void
   private timer: Timer | undefined
   private ticks = 0
+  private tickedMs: number
   /** Brokers whose replicas others should hold. */
   private gone: ReadonlySet<NodeId> = new Set()
 
@@ -62,6 +65,7 @@ export class Coordinator {
     this.options = options
     this.send = send
     this.desk = new LeaseDesk(timing)
+    this.tickedMs = this.now
     this.brokers = new Brokers({
       seen: () => options.brokers(),
       nodes: () => metadata.state.nodes,
@@ -144,6 +148,8 @@ export class Coordinator {
   }
 
   private tick(): void {
+    if (this.now - this.tickedMs >= SLEPT_MS) this.woke()
+    this.tickedMs = this.now
     if (this.ticks++ % 2 === 0) this.look()
     this.cares.tick()
   }
@@ -158,6 +164,15 @@ export class Coordinator {
     }
     this.surveySome()
     this.sealed.tick()
+  }
+
+  /** It was stopped for a while, or had no time: that nobody was heard says nothing of them. */
+  private woke(): void {
+    for (const led of this.led.values()) led.woke(this.now)
+    for (const { care, open } of this.cares.all()) {
+      const [leader] = open.replicas
+      if (leader !== undefined) care.confirmed(leader, this.now)
+    }
   }
 
   private brokersChanged(): void {

@@ -29,6 +29,8 @@ export class LedShard {
   readonly term: number
   readonly electedAtMs: number
   private readonly desk: LeaseDesk
+  /** Nobody could be confirmed before: this broker has slept. */
+  private wokeMs = 0
   private readonly leading = new Map<NodeId, Leading>()
   /** Of each topic, who leads its open segments. */
   private readonly leaders = new Map<TopicId, readonly NodeId[]>()
@@ -67,7 +69,12 @@ export class LedShard {
   /** From when its lease is counted. */
   confirmedMs(node: NodeId): number {
     const { sinceMs = this.electedAtMs } = this.leading.get(node) ?? {}
-    return Math.max(sinceMs, this.desk.lastConfirmedMs(this.shard, node))
+    return Math.max(sinceMs, this.wokeMs, this.desk.lastConfirmedMs(this.shard, node))
+  }
+
+  /** Everyone's lease is counted from now: who asked meanwhile was not heard. */
+  woke(nowMs: number): void {
+    this.wokeMs = nowMs
   }
 
   lapsed(node: NodeId): boolean {

@@ -93,6 +93,18 @@ describe('a coordinator', () => {
     }
   })
 
+  it('that was stopped for a while takes nobody for silent who asked meanwhile', async () => {
+    const world = new World(3)
+    world.create('a', [2, 3])
+    await world.run(500)
+    const machine = world.machine(1)
+    machine.paused = true
+    await world.run(leaseGraceMs * 2)
+    world.resume(machine)
+    await world.run(1000)
+    assert.deepEqual(world.fenced(1), [])
+  })
+
   it('that is deposed forgets what it was at', async () => {
     const world = new World(3)
     world.create('a', [2])

@@ -14,6 +14,7 @@ import type { NodeId, TopicId } from '../../../src/model/ids.ts'
 import type { EndReason } from '../../../src/model/segment-ends.ts'
 import { keyText, type SegmentKey } from '../../../src/model/segment-key.ts'
 import { newTopicId, shardOfTopic } from '../../../src/model/shards.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
 import { SimClock } from '../../../src/sim/ports/clock.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { simRandom } from '../../../src/sim/ports/random.ts'
@@ -33,7 +34,10 @@ export class Machine {
   boot: number = 0
   control: Control | undefined
   oldestSyncMs: number = 0
-  /** What it said and heard. */
+  paused: boolean = false
+  /** Off, until it goes on. */
+  readonly put: (() => void)[] = []
+  /** What it said. */
   readonly sent: { readonly to: NodeId; readonly message: SegmentMessage }[] = []
   /** Entries of open segments, by key; those of an earlier start cannot go on. */
   readonly entries: Map<string, number> = new Map()
@@ -209,7 +213,7 @@ export class World {
     this.listeners.set(nodeId, new Set())
     machine.control = new Control({
       ports: {
-        clock: this.clock,
+        clock: this.clockOf(machine),
         random: simRandom(prng(machine.boot * 100 + Number(nodeId))),
         log: machine.log,
         metrics: simMetrics(),
@@ -234,6 +238,27 @@ export class World {
       send: (to, messages) => this.send(machine, to, messages),
       replicas: machine.replicas(),
     })
+  }
+
+  /** What it has to do while it is paused it does afterwards. */
+  private clockOf(machine: Machine): Clock {
+    const { clock } = this
+    const after: Clock['after'] = (ms, run) =>
+      clock.after(ms, () => {
+        if (machine.paused) machine.put.push(run)
+        else run()
+      })
+    return {
+      monotonic: () => clock.monotonic(),
+      wall: () => clock.wall(),
+      after,
+      nextTurn: (run) => void after(0, run),
+    }
+  }
+
+  resume(machine: Machine): void {
+    machine.paused = false
+    for (const run of machine.put.splice(0)) run()
   }
 
   stop(machine: Machine): void {
@@ -263,7 +288,8 @@ export class World {
     const { boot } = from
     this.clock.after(LINK_MS, () => {
       if (this.cut.has(from.node) || this.cut.has(to) || from.boot !== boot) return
-      this.machines.find((one) => one.node === to)?.control?.receive(from.node, messages)
+      const machine = this.machines.find((one) => one.node === to)
+      if (machine?.paused === false) machine.control?.receive(from.node, messages)
     })
   }
 
