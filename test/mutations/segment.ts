@@ -146,27 +146,10 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: "let an answer outlive its sender's boot",
-    file: 'src/core/segment/fencing.js',
-    find: 'this.drop(node);\n        return true;',
-    replace: 'return true;',
-    also: {
-      file: 'src/core/segment/open-segment.js',
-      find: 'return (this.holderFailures.get(node) ?? 0) >= HOLDER_FAILURES;',
-      replace: 'return false;',
-    },
-  },
-  {
     name: 'ignore the attempt',
     file: 'src/core/metadata/segments.js',
     find: 'if (open.attempt !== given.attempt) {',
     replace: 'if (false) {',
-  },
-  {
-    name: 'hand state on that is folded beyond the end',
-    file: 'test/core/segment/judge/staging.js',
-    find: 'of items.slice(0, order.end)) {',
-    replace: 'of items) {',
   },
   {
     name: 'propose before all have stored state and tail',
@@ -182,14 +165,6 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
       'job.report(outcome);\n' +
       "        if ('nextOffsets' in outcome) this.process.leading.get(job.order.segment)?.learned({ state: 'sealed', endEntry: job.order.end });",
   },
-  {
-    name: 'drop what was staged under an older token',
-    file: 'test/core/segment/judge/staging.js',
-    find: "disk.write({ kind: 'staged', staged",
-    replace:
-      'for (const [token, old] of disk.staged) if (old.segment === staged.segment) disk.staged.delete(token);\n' +
-      "        disk.write({ kind: 'staged', staged",
-  },
   // Sealed segments.
   {
     name: 'settle when one replica is whole',
@@ -203,19 +178,7 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     find: 'const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs));',
     replace: 'const proven = staying;',
   },
-  {
-    name: 'count a damaged replica as a proven one',
-    file: 'test/core/segment/judge/broker.js',
-    find: "return { kind: 'damaged', why: kept.unsure };",
-    replace: "return { kind: 'whole', digest: segment.digest === '' ? 'd' : segment.digest };",
-  },
   // Restarts.
-  {
-    name: 'answer from recovery before it is durable',
-    file: 'test/core/segment/judge/broker.js',
-    find: 'world.later(ms, () => {\n            if (isCurrent())',
-    replace: 'world.later(0, () => {\n            if (isCurrent())',
-  },
   {
     name: 'resume an open segment after a restart',
     file: 'test/core/segment/judge/process.js',

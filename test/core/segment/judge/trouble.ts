@@ -104,6 +104,10 @@ function cutOff(world: World, leader: Broker, ms: number): void {
   if (host === undefined || host === leader) return
   cut(world, leader, host, true)
   leader.suspectedUntil = world.clock.monotonic() + ms
+  world.later(ms * 1.5, () => {
+    world.net.cut.delete(`${leader.id}>${host.id}`)
+    world.net.cut.delete(`${host.id}>${leader.id}`)
+  })
   // A leader that nothing is produced to notices nothing.
   if (world.chance.below(2) === 0) world.producers.rest(1500 + ms)
 }

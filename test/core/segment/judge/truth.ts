@@ -174,6 +174,14 @@ export class Truth {
     }
   }
 
+  /** From now on nobody keeps its tail. */
+  settled({ segment: number, replicas, endEntry = 0 }: Segment): void {
+    const { durable } = this.ghost(number)
+    const whole = replicas.filter((node) => endEntry === 0 || (durable.get(node) ?? 0) >= endEntry)
+    if (whole.length >= this.world.profile.minInsyncReplicas) return
+    this.violation(`I7: segment ${number} is settled, and whole on ${whole.length} replica(s)`)
+  }
+
   // ---- now and then
 
   /** Everything visible is on a disk, where it can be read. */

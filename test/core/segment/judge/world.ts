@@ -287,6 +287,7 @@ export class World {
     this.say(`${ok ? 'committed' : 'refused'}: ${command.kind}${words}`)
     for (const [i, segment] of after.entries()) {
       const successor = after[i + 1]
+      if (segment.digest !== '' && before[i]?.digest === '') this.truth.settled(segment)
       if (segment.state !== 'sealed' || before[i]?.state === 'sealed') continue
       const end = segment.endEntry ?? 0
       const holders = successor?.replicas.map((id) => this.brokerOf(id).name).join(' ')
