@@ -73,18 +73,6 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
     replace: '',
   },
   {
-    name: 'count a lease from its answer',
-    file: 'src/core/segment/leases.js',
-    find: 'const sentMs = this.sent.get(seq);',
-    replace: 'const sentMs = Math.max(...this.sent.values());',
-  },
-  {
-    name: 'take a lease as of a log that is not applied',
-    file: 'src/core/segment/leases.js',
-    find: ' && appliedIndex >= lease.index',
-    replace: '',
-  },
-  {
     name: 'confirm the lease of a segment that is fenced',
     file: 'test/core/segment/judge/coordinator.js',
     find: 'const withheld = care.withholds && open !== undefined ? [open.segment] : [];',
