@@ -20,6 +20,8 @@ export interface FollowerEnds {
   readonly heardAtMs: number
   /** More may be acknowledged than before. */
   acked(follower: RangeFollower): void
+  /** What still comes on its stream is of a segment that has ended, or of nobody's concern any more. */
+  left(follower: RangeFollower): void
 }
 
 export class RangeFollower implements RangeRole {
@@ -55,9 +57,8 @@ export class RangeFollower implements RangeRole {
 
   /** The copy's open segment is one that this broker follows, and it was not followed before. */
   opened(): void {
-    this.ends = undefined
+    this.leave()
     this.leaderBoot = undefined
-    this.parked = []
     this.segment = this.makeSegment()
     this.place = placeOfKey(this.copy.key)
   }
@@ -149,6 +150,11 @@ export class RangeFollower implements RangeRole {
   }
 
   ended(): void {
+    this.leave()
+  }
+
+  private leave(): void {
+    this.ends?.left(this)
     this.ends = undefined
     this.parked = []
   }

@@ -99,6 +99,7 @@ class IncomingPeer implements FollowerEnds {
   }
 
   begin(channel: number, follower: RangeFollower, highWatermark: number): void {
+    this.left(follower)
     this.followers.set(channel, follower)
     this.channels.set(follower, channel)
     const { next, ackable: durableEnd } = follower.begin(this)
@@ -123,6 +124,11 @@ class IncomingPeer implements FollowerEnds {
 
   heard(channel: number, highWatermark: number): void {
     this.followers.get(channel)?.heard(highWatermark)
+  }
+
+  left(follower: RangeFollower): void {
+    const channel = this.channels.get(follower)
+    if (channel !== undefined) this.end(channel)
   }
 
   private refuse(channel: number, entryNumber: number, why: string): void {

@@ -126,10 +126,12 @@ function unfitSegment({ key, status }: RangeCopy, waited: boolean): UnfitSegment
 
 async function fenceLive(copy: RangeCopy): Promise<void> {
   const { role } = copy
+  // Meanwhile another segment may open, of which the broker has the same part.
+  const follower = role instanceof RangeFollower ? role.segment : undefined
   if (role instanceof RangeLeader) role.fence()
-  else if (role instanceof RangeFollower) role.segment.fence()
+  follower?.fence()
   await copy.openLog().fence()
-  if (role instanceof RangeFollower) role.segment.fenceDurable()
+  follower?.fenceDurable()
 }
 
 function notHeld({ topicId, range, segment }: SegmentKey): EastGuardError {

@@ -1,0 +1,82 @@
+// What is said of a segment and arrives when the next one is open already: by a leader that does not know of it yet, or by the disk.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { ACKS_LEADER } from '../../../src/broker/sinks.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
+import type { DataMessage } from '../../../src/wire/data/types.ts'
+import { A, B, C, Rig } from './rig.ts'
+
+/** Of the stream to its first follower of its first segment. */
+const FIRST_CHANNEL = 1
+
+/** The high watermark of the first segment, said by its leader A, and late. */
+function lateWatermark(rig: Rig, to: NodeId, highWatermark: number): void {
+  const message: DataMessage = {
+    kind: 'watermarks',
+    of: [{ channel: FIRST_CHANNEL, highWatermark }],
+  }
+  rig.node(to).broker.received(A, 1, message)
+}
+
+async function rollTo(rig: Rig, placement: readonly NodeId[]): Promise<void> {
+  rig.placement = placement
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
+  await rig.until('the successor is open', () => rig.segments().length === 2)
+}
+
+test('a late high watermark of the segment before makes nothing readable on a follower', async () => {
+  await using rig = await Rig.make()
+  for (const value of ['0', '1', '2']) await rig.produce(A, value)
+  await rollTo(rig, [A, B, C])
+  await rig.produce(A, '3')
+  await rig.until('B knows', async () => (await rig.read(B)).length === 4)
+  rig.node(C).store.automatic = false
+  await rig.produce(A, 'not on C', ACKS_LEADER)
+  await rig.until('B has it', () => rig.entriesAt(B, 2) === 2)
+  await turn()
+  lateWatermark(rig, B, 3)
+  assert.deepEqual(await rig.read(B), [0, 1, 2, 3])
+  rig.placement = []
+  assert.equal((await rig.node(B).replicas.fence(rig.key)).highWatermark, 1)
+})
+
+test('a late high watermark of the segment before acknowledges nothing on who leads now', async () => {
+  await using rig = await Rig.make()
+  for (const value of ['0', '1', '2']) await rig.produce(A, value)
+  await rollTo(rig, [B, A, C])
+  await rig.until('B leads', async () => (await rig.produce(B, '3')).offset === 3)
+  rig.placement = []
+  rig.node(C).store.automatic = false
+  let answered = false
+  void rig.produce(B, 'not on C').then(() => {
+    answered = true
+  })
+  await rig.until('A has it', () => rig.entriesAt(A, 2) === 2)
+  await turn()
+  lateWatermark(rig, B, 2)
+  await turn()
+  assert.equal(answered, false)
+  assert.deepEqual(await rig.read(B), [0, 1, 2, 3])
+})
+
+test('a fence whose sync ends when the successor is open concerns nothing of that one', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, '0')
+  const log = rig.node(B).store.find(rig.key)
+  assert.ok(log !== undefined)
+  let synced = (): void => {}
+  log.fence = async () => {
+    await new Promise<void>((resolve) => {
+      synced = resolve
+    })
+    return 1
+  }
+  const fenced = rig.node(B).replicas.fence(rig.key)
+  await rollTo(rig, [A, B, C])
+  synced()
+  await assert.rejects(fenced, { code: 'METADATA_CONFLICT' })
+  assert.equal((await rig.produce(A, '1')).offset, 1)
+  assert.equal(rig.entriesAt(B, 2), 1)
+})
