@@ -93,7 +93,7 @@ export class Broker {
     this.control = parts.control(this.replicas)
     for (const topic of parts.metadata.state.topics.values()) {
       this.runtimes.add(new TopicRuntime(this.context, topic, true))
-      this.repairs.topicChanged(topic)
+      this.repairs.topicChanged(topic, undefined)
     }
     this.unlisten = parts.metadata.onChange((changed) => {
       for (const topicId of changed) this.changed(topicId)
@@ -138,8 +138,8 @@ export class Broker {
       this.runtimes.add(new TopicRuntime(this.context, topic, false))
     } else runtime.update(topic)
     if (topic === undefined) return
-    this.repairs.topicChanged(topic)
-    this.leftovers.topicChanged(topic, before ?? topic)
+    this.repairs.topicChanged(topic, before)
+    this.leftovers.topicChanged(topic, before)
   }
 
   /** A sealed segment is copied anew; an open one that others have too is ended, and then it is one that is sealed. */

@@ -10,6 +10,7 @@ import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
 import type { TopicId } from '../../model/ids.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { RangeContext } from '../range/context.ts'
+import { changedSegments } from '../topics/changed.ts'
 
 interface Staged {
   readonly key: SegmentKey
@@ -32,7 +33,8 @@ export class Leftovers {
     const { states, tails } = await this.context.store.staged()
     for (const { key, token } of states) note(this.states, key, token)
     for (const { key, token } of tails) note(this.tails, key, token)
-    for (const topic of this.context.metadata.state.topics.values()) this.topicChanged(topic, topic)
+    for (const topic of this.context.metadata.state.topics.values())
+      this.topicChanged(topic, undefined)
   }
 
   /** A package for the segment `key` is stored here. */
@@ -46,12 +48,12 @@ export class Leftovers {
     this.tails.delete(topicId)
   }
 
-  topicChanged(topic: Topic, before: Topic): void {
+  topicChanged(topic: Topic, before: Topic | undefined): void {
     this.dropStates(topic)
     this.dropTails(topic)
-    this.dropDropped(topic, before)
-    for (const range of topic.ranges) {
-      for (const segment of range.segments) this.giveUp(topic, range, segment)
+    if (before !== undefined) this.dropDropped(topic, before)
+    for (const { range, segment } of changedSegments(topic, before)) {
+      this.giveUp(topic, range, segment)
     }
   }
 
@@ -102,6 +104,7 @@ export class Leftovers {
     const { topicId } = topic
     const fell = before.ranges.some((old) => {
       const now = rangeByNumber(topic, old.range)
+      if (now === old) return false
       return now === undefined || (now.segments[0]?.segment ?? 0) > (old.segments[0]?.segment ?? 0)
     })
     if (!fell) return

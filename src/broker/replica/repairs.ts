@@ -14,6 +14,7 @@ import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { SegmentLog } from '../../storage/types.ts'
 import type { RangeContext } from '../range/context.ts'
+import { changedSegments } from '../topics/changed.ts'
 import type { FetchClient } from './fetches.ts'
 
 const COPIES_MAX = 2
@@ -45,12 +46,11 @@ export class Repairs {
     return this.wanted.size
   }
 
-  topicChanged({ topicId, ranges }: Topic): void {
-    for (const { range, segments } of ranges) {
-      for (const segment of segments) {
-        if (segment.endEntry === undefined) continue
-        this.look({ topicId, range, segment: segment.segment }, segment)
-      }
+  topicChanged(topic: Topic, before: Topic | undefined): void {
+    const { topicId } = topic
+    for (const { range, segment } of changedSegments(topic, before)) {
+      if (segment.endEntry === undefined) continue
+      this.look({ topicId, range: range.range, segment: segment.segment }, segment)
     }
   }
 

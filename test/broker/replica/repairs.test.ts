@@ -65,7 +65,7 @@ function world(tailFrom?: number): World {
 
 /** Time goes on until it is whole, or has had every chance to be. */
 async function repaired({ repairs, clock, topic, store }: World): Promise<boolean> {
-  repairs.topicChanged(topic)
+  repairs.topicChanged(topic, undefined)
   for (let round = 0; round < 20; round++) {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
     const log = store.find(KEY)
