@@ -8,8 +8,20 @@ import { pause } from './time.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../src/cli/eastguard.js', import.meta.url))
 
+/** Where a broker runs. */
+export interface Place {
+  /** Its address, which its listeners bind. */
+  readonly host: string
+  /** Words before those of a command: it runs there then. */
+  readonly enter: readonly string[]
+}
+
+export const HERE: Place = { host: '127.0.0.1', enter: [] }
+
 export interface BrokerOptions {
   readonly dataDir: string
+  /** Default: here, on the loopback. */
+  readonly place?: Place
   /** Another program that takes the words of `eastguard server` after its own, and messages of its parent. */
   readonly program?: { readonly path: string; readonly words: readonly string[] }
   /** Further flags of `eastguard server`. */
@@ -47,9 +59,12 @@ export async function spawnBroker(
 ): Promise<BrokerProcess> {
   const port = ports?.port ?? (await freePort())
   const httpPort = ports?.httpPort ?? (await freePort())
+  const { host, enter } = options.place ?? HERE
+  const [command, ...words] = [...enter, process.execPath]
   const child = spawn(
-    process.execPath,
+    command,
     [
+      ...words,
       ...(options.nodeFlags ?? []),
       ...(options.program === undefined
         ? [PROGRAM]
@@ -57,6 +72,8 @@ export async function spawnBroker(
       'server',
       '--data-dir',
       options.dataDir,
+      '--host',
+      host,
       '--client-port',
       String(port),
       '--http-port',
@@ -90,7 +107,7 @@ export async function spawnBroker(
       if (child.exitCode !== null || child.signalCode !== null) {
         throw new Error(`the broker ended with ${child.exitCode ?? child.signalCode}:\n${text}`)
       }
-      const yes = await fetch(`http://127.0.0.1:${httpPort}/readyz`).then(
+      const yes = await fetch(`http://${host}:${httpPort}/readyz`).then(
         (answer) => answer.ok,
         () => false,
       )

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { unsettled } from '../../src/cli/commands/settled.ts'
 import type { ClusterInfo } from '../../src/client/api.ts'
 import { EastGuard } from '../../src/index.ts'
-import { type BrokerProcess, freePort, spawnBroker } from './broker-process.ts'
+import { type BrokerProcess, freePort, HERE, type Place, spawnBroker } from './broker-process.ts'
 import { pause, within } from './time.ts'
 
 const LOOK_MS = 50
@@ -22,6 +22,8 @@ interface Given {
   /** Further flags of `eastguard server`. */
   readonly flags: readonly string[]
   readonly nodeFlags?: readonly string[]
+  /** Where the first runs, the second, ...; default: here. */
+  readonly places?: readonly Place[]
 }
 
 export interface LocalClusterOptions extends Given {
@@ -35,14 +37,15 @@ export class LocalBroker {
   readonly port: number
   readonly clusterPort: number
   readonly dataDir: string
+  readonly place: Place
   process: BrokerProcess | undefined
   private readonly httpPort: number
   private readonly given: Given
   private paused = false
 
-  static async make(name: string, dir: string, given: Given): Promise<LocalBroker> {
+  static async make(name: string, dir: string, given: Given, place: Place): Promise<LocalBroker> {
     const ports = [await freePort(), await freePort(), await freePort()] as const
-    return new LocalBroker(name, join(dir, name), ports, given)
+    return new LocalBroker(name, join(dir, name), ports, given, place)
   }
 
   private constructor(
@@ -50,7 +53,9 @@ export class LocalBroker {
     dataDir: string,
     [port, clusterPort, httpPort]: readonly [number, number, number],
     given: Given,
+    place: Place,
   ) {
+    this.place = place
     this.name = name
     this.dataDir = dataDir
     this.port = port
@@ -60,11 +65,11 @@ export class LocalBroker {
   }
 
   get address(): string {
-    return `127.0.0.1:${this.port}`
+    return `${this.place.host}:${this.port}`
   }
 
   get clusterAddress(): string {
-    return `127.0.0.1:${this.clusterPort}`
+    return `${this.place.host}:${this.clusterPort}`
   }
 
   /** It answers, or will. */
@@ -74,7 +79,7 @@ export class LocalBroker {
 
   /** Resolves before it is ready. */
   async start(seeds: readonly LocalBroker[]): Promise<void> {
-    const { name, port, clusterPort, httpPort, dataDir, given } = this
+    const { name, port, clusterPort, httpPort, dataDir, given, place } = this
     const { flags, nodeFlags = [] } = given
     const own = [
       `--cluster-port=${clusterPort}`,
@@ -82,7 +87,7 @@ export class LocalBroker {
       `--host-label=${name}`,
       `--display-name=${name}`,
     ]
-    const options = { dataDir, flags: [...own, ...flags], nodeFlags }
+    const options = { dataDir, place, flags: [...own, ...flags], nodeFlags }
     this.process = await spawnBroker(options, { port, httpPort })
   }
 
@@ -96,7 +101,7 @@ export class LocalBroker {
     const { process } = this
     if (process === undefined) throw new Error(`${this.name} does not run`)
     for (;;) {
-      const alive = await fetch(`http://127.0.0.1:${this.httpPort}/healthz`).then(
+      const alive = await fetch(`http://${this.place.host}:${this.httpPort}/healthz`).then(
         (answer) => answer.text(),
         () => undefined,
       )
@@ -193,8 +198,9 @@ export class LocalCluster {
   }
 
   private async join(): Promise<LocalBroker> {
-    const { brokers } = this
-    const broker = await LocalBroker.make(`broker-${++this.made}`, this.dir, this.given)
+    const { brokers, given } = this
+    const place = given.places?.[this.made] ?? HERE
+    const broker = await LocalBroker.make(`broker-${++this.made}`, this.dir, given, place)
     brokers.push(broker)
     await broker.start(brokers.slice(0, -1))
     return broker
