@@ -10,7 +10,7 @@ import type {
 } from '../../../src/broker/data/types.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
 import { readDataMessage } from '../../../src/wire/data/load.ts'
-import type { DataWord } from '../../../src/wire/data/types.ts'
+import type { DataWord, Opened } from '../../../src/wire/data/types.ts'
 import { wordFrame } from '../../../src/wire/data/word.ts'
 
 type Way = FlowOptions['way']
@@ -81,6 +81,7 @@ class NetLinks implements DataLinks {
   }
 
   send(to: NodeId, message: DataWord): boolean {
+    if (message.kind === 'opened') this.net.channels.push(message)
     if (!this.net.linked(this, to)) {
       if (OUT.has(message.kind)) this.net.dial(this, to)
       return false
@@ -100,6 +101,8 @@ class NetLinks implements DataLinks {
 
 export class MemoryNet {
   private readonly all = new Map<NodeId, NetLinks>()
+  /** Answers to openings. */
+  readonly channels: Opened[] = []
   private readonly cuts = new Set<string>()
   /** Both ways are up. */
   private readonly up = new Set<string>()
@@ -129,6 +132,11 @@ export class MemoryNet {
       other.tell(a, way, true, one.boot)
       one.tell(b, way, true, other.boot)
     }
+  }
+
+  /** As if one of them had dialled. */
+  link(a: NodeId, b: NodeId): void {
+    this.connect(a, b)
   }
 
   linked(from: NetLinks, to: NodeId): boolean {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { ACKS_LEADER } from '../../../src/broker/sinks.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
 import { A, B, C, Rig } from './rig.ts'
 
 test('a batch is acknowledged when all replicas have it on their disks, and read from each of them', async () => {
@@ -91,6 +92,48 @@ test('a fenced follower takes nothing more from its leader', async () => {
   assert.deepEqual([given?.end, given?.failed.map(({ node }) => node)], [2, [B]])
   rig.placement = [A, C]
   assert.equal((await lost).offset, 1)
+})
+
+test('a follower takes its own next entry from its leader, and nothing else', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'one')
+  const follower = rig.followerAt(B)
+  const [taken] = rig.node(B).store.find(rig.key)?.entries ?? []
+  assert.ok(taken !== undefined)
+  const next = { ...taken, entryNumber: 1, baseOffset: 1 }
+  const refused = [
+    follower.take(C, [next]),
+    follower.take(A, [taken]),
+    follower.take(A, [{ ...next, entryNumber: 2 }]),
+    follower.take(A, [{ ...next, baseOffset: 0 }]),
+    follower.take(A, [{ ...next, baseOffset: 2 }]),
+    follower.take(A, [{ ...next, partition: 2 }]),
+  ]
+  for (const why of refused) assert.ok(why !== undefined)
+  assert.equal(rig.entriesAt(B, 1), 1)
+  assert.equal(follower.take(A, [next]), undefined)
+  assert.equal(rig.entriesAt(B, 1), 2)
+})
+
+test('a follower opens its segment to the leader alone, under the token that committed, of one start of it', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'one')
+  const { key } = rig
+  const { channels } = rig.net
+  const asked = async (from: NodeId, boot: number, token: string): Promise<string> => {
+    channels.length = 0
+    const open = { kind: 'open', channel: 77, key, token, end: 1, highWatermark: 0 } as const
+    rig.node(B).broker.received(from, boot, open)
+    await rig.until('B answers', () => channels.some(({ channel }) => channel === 77))
+    return channels.find(({ channel }) => channel === 77)?.result.kind ?? ''
+  }
+  assert.equal(await asked(A, 1, ''), 'ready')
+  assert.equal(await asked(A, 2, ''), 'refused')
+  assert.equal(await asked(A, 1, 'another'), 'refused')
+  rig.net.link(C, B)
+  assert.equal(await asked(C, 1, ''), 'refused')
+  await rig.node(B).replicas.fence(key)
+  assert.equal(await asked(A, 1, ''), 'refused')
 })
 
 test('without a lease nothing is accepted', async () => {

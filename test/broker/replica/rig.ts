@@ -5,6 +5,7 @@ import { fromHex } from '../../../src/base/bytes.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { Broker } from '../../../src/broker/broker.ts'
 import { REPLICATION_DEFAULTS } from '../../../src/broker/options.ts'
+import { RangeFollower } from '../../../src/broker/range/follower.ts'
 import type { Control, Replicas } from '../../../src/broker/replica/types.ts'
 import { ACKS_ALL, type ProduceSink } from '../../../src/broker/sinks.ts'
 import { rangeByNumber } from '../../../src/core/metadata/lookup.ts'
@@ -234,6 +235,13 @@ export class Rig {
   /** How many entries of the segment a broker holds. */
   entriesAt(id: NodeId, segment: number): number {
     return this.node(id).store.find({ topicId: TOPIC, range: 0, segment })?.end ?? 0
+  }
+
+  /** Of the open segment. */
+  followerAt(id: NodeId): RangeFollower {
+    const role = this.node(id).broker.runtimes.get(TOPIC)?.copyOfRange(0)?.role
+    if (!(role instanceof RangeFollower)) throw new Error(`${id} follows nobody`)
+    return role
   }
 
   async stop(id: NodeId): Promise<void> {
