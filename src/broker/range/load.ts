@@ -49,7 +49,8 @@ async function loadFold(copy: RangeCopy): Promise<void> {
     if (copy.status === 'gone') throw goneError(copy)
     // Meanwhile the segment may have got a successor.
     if (copy.key !== key) continue
-    copy.begin(state, log)
+    // A fence may have made one that is empty.
+    copy.begin(state, log ?? store.find(key))
     return
   }
 }

@@ -85,7 +85,7 @@ export class Stager {
     try {
       const state = await this.fold(copy, order)
       const { token, tailFrom, end } = order
-      const tail = await this.entries(copy, tailFrom, end)
+      const tail = await this.entries(order.key, tailFrom, end)
       const key = { ...order.key, segment: order.key.segment + 1 }
       nextOffsets = state.nextOffsets()
       pack = { key, token, state: state.encode(), tailFrom, tail }
@@ -123,14 +123,14 @@ export class Stager {
     }
     const own = RangeState.decode(state.encodeCommitted(), this.context.producerIdExpiryMs)
     own.begin(committed)
-    for (const entry of await this.entries(copy, committed, end)) own.fold(entry)
+    for (const entry of await this.entries(key, committed, end)) own.fold(entry)
     return own
   }
 
-  private async entries(copy: RangeCopy, from: number, end: number): Promise<readonly Entry[]> {
+  private async entries(key: SegmentKey, from: number, end: number): Promise<readonly Entry[]> {
     const found: Entry[] = []
     if (from >= end) return found
-    const log = copy.log ?? this.context.store.find(copy.key)
+    const log = this.context.store.find(key)
     if (log !== undefined) {
       for await (const entries of log.scan(from)) {
         for (const entry of entries) if (entry.entryNumber < end) found.push(entry)
