@@ -60,6 +60,8 @@ export class RangeCopy implements SegmentListener {
   log: SegmentLog | undefined
   /** The open segment is from before this broker's start. */
   fenced: boolean
+  /** A coordinator has fenced it in this start: whichever coordinates the range now has to know. */
+  fencedHere = false
   status: 'live' | 'gone' | 'broken' = 'live'
   /** Why one that is not live serves nothing. */
   fault: Fault | undefined
@@ -181,6 +183,7 @@ export class RangeCopy implements SegmentListener {
     this.log = undefined
     this.key = { ...key, segment: open.segment }
     this.fenced = !context.staged.has(this.key, open.token)
+    this.fencedHere = false
     if (goesOn) {
       state?.begin(0)
       context.staged.forget(this.key)

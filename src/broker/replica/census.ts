@@ -23,7 +23,8 @@ export class Census {
     const led = this.byShard.get(shard)
     if (leads) this.byShard.set(shard, (led ?? new Set<RangeCopy>()).add(copy))
     else if (led?.delete(copy) === true && led.size === 0) this.byShard.delete(shard)
-    if (copy.status === 'broken' || (copy.status === 'live' && copy.fenced)) this.unfit.add(copy)
+    const fenced = copy.status === 'live' && (copy.fenced || copy.fencedHere)
+    if (copy.status === 'broken' || fenced) this.unfit.add(copy)
     else this.unfit.delete(copy)
   }
 }

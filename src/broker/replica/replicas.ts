@@ -48,7 +48,10 @@ export class LocalReplicas implements Replicas {
     if (copy.status === 'live' && copy.state === undefined) {
       throw new EastGuardError('NOT_READY', `${copy.name} cannot be read at the moment`)
     }
-    if (!copy.fenced && copy.status === 'live') await fenceLive(copy)
+    if (!copy.fenced && copy.status === 'live') {
+      this.noteFenced(copy)
+      await fenceLive(copy)
+    }
     if (this.copyOf(key) !== copy) throw notHeld(key)
     const log = copy.log ?? this.options.context.store.find(key)
     const { boot } = this.options
@@ -59,6 +62,13 @@ export class LocalReplicas implements Replicas {
       highWatermark: Math.max(log?.knownHighWatermark ?? 0, heard ?? 0),
       unsure: log?.damage ?? copy.fault?.message,
     }
+  }
+
+  /** Who asks may be coordinator no more when it is answered: whoever is by then finds nothing wrong, unless it is told. */
+  private noteFenced(copy: RangeCopy): void {
+    if (copy.fencedHere) return
+    copy.fencedHere = true
+    this.options.context.census.note(copy, copy.role instanceof RangeLeader)
   }
 
   giveEndAsked(key: SegmentKey, attempt: number, why: EndReason): void {
@@ -120,8 +130,10 @@ export class LocalReplicas implements Replicas {
   }
 }
 
-function unfitSegment({ key, status }: RangeCopy, waited: boolean): UnfitSegment {
-  return { key, why: status === 'broken' ? 'damaged' : 'restarted', waited }
+function unfitSegment(copy: RangeCopy, waited: boolean): UnfitSegment {
+  const { key, status, fenced } = copy
+  const why = status === 'broken' ? 'damaged' : fenced ? 'restarted' : 'fenced'
+  return { key, why, waited }
 }
 
 async function fenceLive(copy: RangeCopy): Promise<void> {

@@ -30,7 +30,7 @@ export interface Replicas {
   stage(order: Omit<StageOrder, 'kind'>): void
   /** Rejects like `fence`. */
   inspect(key: SegmentKey): Promise<InspectAnswer>
-  /** Open segments of which this broker has a replica that cannot go on: from before its start, damaged. Those that a producer waits for come first; the caller takes as many as it can use. */
+  /** Open segments of which this broker has a replica that cannot go on: from before its start, fenced, damaged. Those that a producer waits for come first; the caller takes as many as it can use. */
   unfit(): Iterable<UnfitSegment>
   /** Shards in which this broker leads open segments, with what it has applied of each. */
   ledShards(): readonly ShardAt[]

@@ -136,6 +136,25 @@ test('a follower opens its segment to the leader alone, under the token that com
   assert.equal(await asked(A, 1, ''), 'refused')
 })
 
+test('a broker whose open segment was fenced says so until it has a successor: whoever fenced it may be gone', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  const { key } = rig
+  const saidBy = (id: NodeId): readonly string[] => {
+    return [...rig.node(id).replicas.unfit()].map(({ why }) => why)
+  }
+  for (const id of [A, B]) {
+    assert.deepEqual(saidBy(id), [])
+    await rig.node(id).replicas.fence(key)
+    assert.deepEqual(saidBy(id), ['fenced'])
+  }
+  rig.placement = [A, B, C]
+  rig.roll(A, key, 1, 1)
+  await rig.until('the successor is open', () => rig.segments().length === 2)
+  for (const id of [A, B]) assert.deepEqual(saidBy(id), [])
+})
+
 test('without a lease nothing is accepted', async () => {
   await using rig = await Rig.make()
   rig.unleased.add(A)
