@@ -9,6 +9,8 @@ import { unsettled } from '../../src/cli/commands/settled.ts'
 import type { ClusterInfo } from '../../src/client/api.ts'
 import { EastGuard } from '../../src/index.ts'
 import { type BrokerProcess, freePort, HERE, type Place, spawnBroker } from './broker-process.ts'
+import type { FaultCommand } from './fault-commands.ts'
+import { type FaultyBroker, spawnFaultyBroker } from './faulty-broker.ts'
 import { pause, within } from './time.ts'
 
 const LOOK_MS = 50
@@ -24,6 +26,8 @@ interface Given {
   readonly nodeFlags?: readonly string[]
   /** Where the first runs, the second, ...; default: here. */
   readonly places?: readonly Place[]
+  /** Their disks take faults. */
+  readonly faulty?: boolean
 }
 
 export interface LocalClusterOptions extends Given {
@@ -39,6 +43,7 @@ export class LocalBroker {
   readonly dataDir: string
   readonly place: Place
   process: BrokerProcess | undefined
+  private faulty: FaultyBroker | undefined
   private readonly httpPort: number
   private readonly given: Given
   private paused = false
@@ -88,7 +93,19 @@ export class LocalBroker {
       `--display-name=${name}`,
     ]
     const options = { dataDir, place, flags: [...own, ...flags], nodeFlags }
-    this.process = await spawnBroker(options, { port, httpPort })
+    const ports = { port, httpPort }
+    if (given.faulty === true) {
+      this.faulty = await spawnFaultyBroker(options, ports)
+      this.process = this.faulty
+    } else {
+      this.process = await spawnBroker(options, ports)
+    }
+  }
+
+  /** Of a cluster whose disks take faults; resolves when it holds. */
+  async fault(command: FaultCommand): Promise<void> {
+    if (this.faulty === undefined) throw new Error(`the disk of ${this.name} takes no faults`)
+    await this.faulty.fault(command)
   }
 
   async ready(withinMs: number = 60_000): Promise<void> {

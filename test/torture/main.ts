@@ -1,6 +1,7 @@
-// npm run torture -- --rounds N --seed S [--scenario records|metadata|grow]
+// npm run torture -- --rounds N --seed S [--scenario records|metadata|grow|replicated]
 //
-// `metadata` is told of in metadata/scenario.ts, `grow` in grow/scenario.ts. `records`:
+// `metadata` is told of in metadata/scenario.ts, `grow` in grow/scenario.ts, `replicated` in
+// replicated/scenario.ts. `records`:
 //
 // A real broker under concurrent producers is killed with SIGKILL at random moments, in recovery too, and started
 // again. After each round every acknowledged record must be there, at its offset, once and in order, and nothing may be
@@ -19,6 +20,8 @@ import { secondsSince } from '../support/time.ts'
 import { tortureGrow } from './grow/scenario.ts'
 import { tortureMetadata } from './metadata/scenario.ts'
 import { Oracle } from './oracle.ts'
+import { FAULTS, type Fault } from './replicated/faults.ts'
+import { tortureReplicated } from './replicated/scenario.ts'
 import { type Ground, PARTITIONS, round, start, TOPIC, verify, Writers } from './round.ts'
 
 const PRODUCERS = 8
@@ -30,7 +33,9 @@ interface Options {
   readonly rounds: number
   readonly seed: number
   readonly acks: number
-  readonly scenario: 'records' | 'metadata' | 'grow'
+  readonly scenario: 'records' | 'metadata' | 'grow' | 'replicated'
+  readonly fault: Fault | 'all'
+  readonly compareEvery: number
   readonly brief?: true
   readonly shards?: number
 }
@@ -107,13 +112,24 @@ const { shards, ...options } = new Command('torture')
   .addOption(
     new Option(
       '--scenario <name>',
-      'one broker and its records, the metadata of three, or three that become five and three again',
+      'one broker and its records, the metadata of three, three that become five and three again, or records on three',
     )
-      .choices(['records', 'metadata', 'grow'])
+      .choices(['records', 'metadata', 'grow', 'replicated'])
       .default('records'),
   )
   .option('--shards <n>', 'in metadata: a power of two', wholeNumber(0))
-  .option('--brief', 'in metadata: few shards, and no round takes longer than it must')
+  .addOption(
+    new Option('--fault <name>', 'in replicated: so many rounds of this one')
+      .choices([...FAULTS, 'all'])
+      .default('all'),
+  )
+  .option(
+    '--compare-every <n>',
+    'in replicated: rounds after which the files of all are compared',
+    wholeNumber(1),
+    5,
+  )
+  .option('--brief', 'in metadata, replicated: no round takes longer than it must')
   .parse()
   .opts<Options>()
 
@@ -127,6 +143,8 @@ async function run(): Promise<number> {
       return tortureMetadata({ ...options, ...metadata, brief: options.brief === true, print })
     case 'grow':
       return tortureGrow({ ...options, print })
+    case 'replicated':
+      return tortureReplicated({ ...options, brief: options.brief === true, print })
   }
 }
 

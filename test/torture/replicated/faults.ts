@@ -1,0 +1,181 @@
+// What happens to a broker that holds replicas, or to several. Each takes a cluster that is well and under load, and leaves
+// it with all its brokers running; that they come to be well again is for the caller to see.
+
+import { cp, rm } from 'node:fs/promises'
+import type { Prng } from '../../../src/base/prng.ts'
+import { EastGuard } from '../../../src/index.ts'
+import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
+import { pause, within } from '../../support/time.ts'
+import { flipSealedBit } from './flip.ts'
+import { placesOf, replicasOf } from './places.ts'
+
+export const FAULTS = [
+  'kill-follower',
+  'kill-leader',
+  'kill-two',
+  'kill-all',
+  'pause-leader',
+  'slow-follower',
+  'full-follower',
+  'flip-down',
+  'flip-running',
+  'wipe-follower',
+  'old-copy',
+] as const
+export type Fault = (typeof FAULTS)[number]
+
+export interface Scene {
+  readonly cluster: LocalCluster
+  readonly topics: readonly string[]
+  readonly random: Prng
+  /** The topic whose replicas are struck. */
+  readonly topic: string
+  /** No round takes longer than it must. */
+  readonly brief: boolean
+  violation(what: string): void
+  /** Resolves when all is well with what there is. */
+  well(): Promise<void>
+}
+
+const DOWN_MS = 5000
+const BRIEF_DOWN_MS = 1500
+/** Past lease_ttl_ms, by which another leads. */
+const PAST_LEASE_MS = 2600
+/** Past replica_ack_timeout_ms. */
+const SLOW_SYNC_MS = 1500
+const DISK_MS = 5000
+/** Of a broker that must not start. */
+const REFUSES_MS = 30_000
+const REPLACED_MS = 90_000
+
+export async function strike(fault: Fault, scene: Scene): Promise<string> {
+  const { cluster, random, topic, brief } = scene
+  const [leader, ...followers] = await replicasOf(cluster, topic)
+  const follower = followers[random.below(followers.length)] as LocalBroker
+  const victims = [leader as LocalBroker, follower]
+  const downMs = random.below(brief ? BRIEF_DOWN_MS : DOWN_MS)
+  switch (fault) {
+    case 'kill-follower':
+      return kill(scene, [follower], downMs)
+    case 'kill-leader':
+      return kill(scene, [leader as LocalBroker], downMs)
+    case 'kill-two':
+      return kill(scene, random.below(2) === 0 ? victims : followers, downMs)
+    case 'kill-all':
+      return kill(scene, [...cluster.brokers], random.below(500))
+    case 'pause-leader':
+      return pauseLeader(leader as LocalBroker, PAST_LEASE_MS + downMs)
+    case 'slow-follower':
+      await follower.fault({ kind: 'slow-syncs', ms: SLOW_SYNC_MS })
+      await pause(brief ? DISK_MS / 2 : DISK_MS)
+      await follower.fault({ kind: 'slow-syncs', ms: 0 })
+      return `${follower.name} took ${SLOW_SYNC_MS} ms for each sync`
+    case 'full-follower':
+      await follower.fault({ kind: 'full', full: true })
+      await pause(brief ? DISK_MS / 2 : DISK_MS)
+      await follower.fault({ kind: 'full', full: false })
+      return `the disk of ${follower.name} was full`
+    case 'flip-down':
+      return flipDown(scene, follower)
+    case 'flip-running':
+      return flipSealedBit(cluster, scene.topics, follower, random)
+    case 'wipe-follower':
+      return wipe(scene, follower)
+    case 'old-copy':
+      return oldCopy(scene, follower)
+  }
+}
+
+async function kill(
+  { cluster }: Scene,
+  victims: readonly LocalBroker[],
+  downMs: number,
+): Promise<string> {
+  await Promise.all(victims.map((victim) => victim.end('SIGKILL')))
+  await pause(downMs)
+  for (const victim of victims) await cluster.start(victim)
+  await Promise.all(victims.map((victim) => victim.ready()))
+  return `${victims.map(({ name }) => name).join(', ')} killed, away for ${downMs} ms`
+}
+
+async function pauseLeader(leader: LocalBroker, ms: number): Promise<string> {
+  leader.pause()
+  await pause(ms)
+  leader.resume()
+  return `${leader.name}, which leads, stopped for ${ms} ms`
+}
+
+async function flipDown(scene: Scene, follower: LocalBroker): Promise<string> {
+  const { cluster, topics, random } = scene
+  let told = ''
+  const killed = async (): Promise<void> => void (await follower.end('SIGKILL'))
+  told = await flipSealedBit(cluster, topics, follower, random, killed)
+  await cluster.start(follower)
+  await follower.ready()
+  return `${told} while it was down`
+}
+
+/** What it had is gone, and so is who it was: somebody new comes in its place. */
+async function wipe(scene: Scene, follower: LocalBroker): Promise<string> {
+  const old = await nodeOf(scene, follower)
+  await follower.end('SIGKILL')
+  await rm(follower.dataDir, { recursive: true })
+  await replaced(scene, follower, old)
+  return `${follower.name} lost its data directory`
+}
+
+async function oldCopy(scene: Scene, follower: LocalBroker): Promise<string> {
+  const { cluster } = scene
+  const copy = `${follower.dataDir}.copy`
+  const old = await nodeOf(scene, follower)
+  await follower.end('SIGKILL')
+  await cp(follower.dataDir, copy, { recursive: true })
+  await cluster.start(follower)
+  await follower.ready()
+  await scene.well()
+  await follower.end('SIGKILL')
+  await rm(follower.dataDir, { recursive: true })
+  await cp(copy, follower.dataDir, { recursive: true })
+  await cluster.start(follower)
+  try {
+    const code = await follower.ended(REFUSES_MS)
+    if (code === 0) scene.violation(`${follower.name} ended with 0 on an older copy of its data`)
+  } catch {
+    scene.violation(`${follower.name} runs on an older copy of its data directory`)
+    await follower.end('SIGKILL')
+  }
+  await rm(follower.dataDir, { recursive: true })
+  await rm(copy, { recursive: true })
+  await replaced(scene, follower, old)
+  return `${follower.name} was given an older copy of its data directory, and refused it`
+}
+
+async function replaced(scene: Scene, follower: LocalBroker, old: string): Promise<void> {
+  const { cluster, topics } = scene
+  await cluster.start(follower)
+  await follower.ready()
+  const gone = async (): Promise<boolean> => {
+    const places = await placesOf(cluster, topics)
+    return places.topics.every(({ ranges }) =>
+      ranges.every(({ segments }) => segments.every(({ replicas }) => !isIn(replicas, old))),
+    )
+  }
+  await within(REPLACED_MS, `${old} is replaced in all that it held`, gone)
+  await using client = new EastGuard({ seeds: cluster.seeds })
+  const { brokers } = await client.admin().describeCluster()
+  const node = brokers.find(({ nodeId }) => nodeId === old)?.nodeId
+  if (node !== undefined) await client.admin().setBrokerRole(node, 'removed')
+}
+
+function isIn(replicas: readonly string[], node: string): boolean {
+  return replicas.includes(node)
+}
+
+async function nodeOf({ cluster, topics }: Scene, broker: LocalBroker): Promise<string> {
+  const { info } = await placesOf(cluster, topics)
+  const found = info.brokers.find(
+    ({ displayName, state }) => displayName === broker.name && state === 'alive',
+  )
+  if (found === undefined) throw new Error(`${broker.name} is no broker that lives`)
+  return found.nodeId
+}

@@ -1,0 +1,68 @@
+// One bit of a sealed segment's file turns over on one replica, as disks do it: nobody is told.
+
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Prng } from '../../../src/base/prng.ts'
+import { rangeDir } from '../../../src/storage/segment/paths.ts'
+import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
+import { pause } from '../../support/time.ts'
+import { logFile } from './copies.ts'
+import { placesOf } from './places.ts'
+
+const LOOK_MS = 200
+const SOME_MS = 60_000
+
+/** In any settled segment that `broker` has; `before` runs when it has been chosen. Waits for one. */
+export async function flipSealedBit(
+  cluster: LocalCluster,
+  topics: readonly string[],
+  broker: LocalBroker,
+  random: Prng,
+  before: () => Promise<void> = async () => {},
+): Promise<string> {
+  const files = await settledFiles(cluster, topics, broker)
+  await before()
+  const path = files[random.below(files.length)] as string
+  const file = await open(path, 'r+')
+  try {
+    const { size } = await file.stat()
+    const at = random.below(size)
+    const bytes = new Uint8Array(1)
+    await file.read(bytes, 0, 1, at)
+    bytes[0] = (bytes[0] as number) ^ (1 << random.below(8))
+    await file.write(bytes, 0, 1, at)
+    await file.sync()
+    return `byte ${at} of ${size} changed in ${path.slice(broker.dataDir.length + 1)} of ${broker.name}`
+  } finally {
+    await file.close()
+  }
+}
+
+async function settledFiles(
+  cluster: LocalCluster,
+  topics: readonly string[],
+  broker: LocalBroker,
+): Promise<readonly string[]> {
+  const deadline = performance.now() + SOME_MS
+  for (;;) {
+    const places = await placesOf(cluster, topics)
+    const node = places.info.brokers.find(
+      ({ displayName, state }) => displayName === broker.name && state === 'alive',
+    )?.nodeId
+    const found: string[] = []
+    for (const { name, topicId, ranges } of places.topics) {
+      for (const { range, segments } of ranges) {
+        for (const { segment, digest, endEntry, replicas } of segments) {
+          if (node === undefined || !replicas.includes(node)) continue
+          if ((digest ?? '') === '' || (endEntry ?? 0) === 0) continue
+          const dir = join(broker.dataDir, rangeDir(name, { topicId, range, segment }))
+          const path = await logFile(dir, segment)
+          if (path !== undefined) found.push(path)
+        }
+      }
+    }
+    if (found.length > 0) return found
+    if (performance.now() > deadline) throw new Error(`${broker.name} has no settled segment`)
+    await pause(LOOK_MS)
+  }
+}
