@@ -132,6 +132,8 @@ class IncomingPeer implements FollowerEnds {
   }
 
   private refuse(channel: number, entryNumber: number, why: string): void {
+    // What was parked may be refused later than its connection lasts; another start of the leader numbers channels anew.
+    if (this.closed) return
     this.end(channel)
     this.send({ kind: 'refuse', channel, entryNumber, why })
   }

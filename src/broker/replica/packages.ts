@@ -8,7 +8,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
-import { placeOfKey } from '../../model/segment-key.ts'
+import { keyText, placeOfKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
 import { encodeEntries, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
 import { stageFrame } from '../../wire/data/load.ts'
@@ -136,6 +136,8 @@ function nextEntries({ pack, tailAt, stateAt }: Order, budget: number): readonly
 }
 
 interface Assembly {
+  /** Of the successor. */
+  readonly segment: string
   readonly state: Uint8Array
   stateAt: number
   readonly tail: Entry[]
@@ -160,51 +162,25 @@ export class PackageReceiver {
 
   receive(from: NodeId, part: Stage): void {
     const { order } = part
-    try {
-      const whole = this.assemble(from, part)
-      if (whole === undefined) return
-      this.peers.get(from)?.delete(order)
-      this.store(whole).then(
-        () => this.answer(from, order, undefined),
-        (error: unknown) => this.answer(from, order, textOf(error)),
-      )
-    } catch (error) {
-      this.peers.get(from)?.delete(order)
-      this.answer(from, order, textOf(error))
-    }
-  }
-
-  private answer(to: NodeId, order: number, failed: string | undefined): void {
-    this.links.send(to, { kind: 'stage-stored', order, failed })
-  }
-
-  private assemble(from: NodeId, part: Stage): StagePackage | undefined {
     const orders = this.peers.get(from) ?? new Map<number, Assembly>()
     this.peers.set(from, orders)
-    const { order, stateOffset, state, entries, tailFrom } = part
-    let assembly = orders.get(order)
-    if (assembly === undefined) {
-      // A part of something that was given up.
-      if (stateOffset > 0) return undefined
-      if (part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
-      assembly = { state: new Uint8Array(part.stateBytes), stateAt: 0, tail: [], bytes: 0 }
-      orders.set(order, assembly)
+    const answer = (failed: string | undefined): void => {
+      // Another start of the peer has given its number to another package, of which nothing is stored yet.
+      if (this.peers.get(from) !== orders) return
+      this.links.send(from, { kind: 'stage-stored', order, failed })
     }
-    if (stateOffset !== assembly.stateAt) throw outOfOrder()
-    assembly.state.set(state, stateOffset)
-    assembly.stateAt += state.length
-    for (const entry of entries) {
-      if (entry.entryNumber !== tailFrom + assembly.tail.length) throw outOfOrder()
-      assembly.tail.push(entry)
-      assembly.bytes += entryBytes(entry)
+    try {
+      const whole = assemble(orders, part)
+      if (whole === undefined) return
+      orders.delete(order)
+      this.store(whole).then(
+        () => answer(undefined),
+        (error: unknown) => answer(textOf(error)),
+      )
+    } catch (error) {
+      orders.delete(order)
+      answer(textOf(error))
     }
-    if (assembly.bytes + part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
-    if (!part.last) return undefined
-    const { key, token } = part
-    const whole =
-      assembly.stateAt === part.stateBytes && assembly.tail.length === part.end - tailFrom
-    if (!whole) throw outOfOrder()
-    return { key, token, state: assembly.state, tailFrom, tail: assembly.tail }
   }
 
   private async store(pack: StagePackage): Promise<void> {
@@ -212,6 +188,37 @@ export class PackageReceiver {
     if (this.context.staged.has(pack.key, pack.token)) return
     await storePackage(this.context, pack)
   }
+}
+
+/** The whole package, with its last part. */
+function assemble(orders: Map<number, Assembly>, part: Stage): StagePackage | undefined {
+  const { order, stateOffset, state, entries, tailFrom } = part
+  let assembly = orders.get(order)
+  if (assembly === undefined) {
+    // A part of something that was given up.
+    if (stateOffset > 0) return undefined
+    if (part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
+    const segment = keyText(part.key)
+    // What was too slow was given up, and nobody says so: it must not pile up here.
+    for (const [old, one] of orders) if (one.segment === segment) orders.delete(old)
+    const memory = new Uint8Array(part.stateBytes)
+    assembly = { segment, state: memory, stateAt: 0, tail: [], bytes: 0 }
+    orders.set(order, assembly)
+  }
+  if (stateOffset !== assembly.stateAt) throw outOfOrder()
+  assembly.state.set(state, stateOffset)
+  assembly.stateAt += state.length
+  for (const entry of entries) {
+    if (entry.entryNumber !== tailFrom + assembly.tail.length) throw outOfOrder()
+    assembly.tail.push(entry)
+    assembly.bytes += entryBytes(entry)
+  }
+  if (assembly.bytes + part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
+  if (!part.last) return undefined
+  const { key, token } = part
+  const whole = assembly.stateAt === part.stateBytes && assembly.tail.length === part.end - tailFrom
+  if (!whole) throw outOfOrder()
+  return { key, token, state: assembly.state, tailFrom, tail: assembly.tail }
 }
 
 function outOfOrder(): EastGuardError {
