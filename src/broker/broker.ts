@@ -246,7 +246,7 @@ export class Broker {
     try {
       if (at === 'earliest') return await earliestOffset(cursor)
       if (at === 'latest') return await latestOffset(cursor)
-      return await offsetByTime(this.parts.store, this.parts.ports.compute, cursor, at)
+      return await offsetByTime(this.parts.ports.compute, cursor, at)
     } catch (error) {
       throw toEastGuardError(error)
     }

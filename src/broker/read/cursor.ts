@@ -7,7 +7,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import { activeRange, segmentAt } from '../../core/metadata/lookup.ts'
-import type { Segment } from '../../core/metadata/types.ts'
+import type { Range, Segment } from '../../core/metadata/types.ts'
 import { isHole } from '../../model/batch/hole.ts'
 import type { Entry } from '../../model/entry.ts'
 import { redirectError } from '../../model/redirect.ts'
@@ -180,14 +180,24 @@ export class Cursor {
   private locate(): SegmentLog {
     const place = segmentAt(this.runtime.topic, this.partition, this.offset)
     if (place === undefined) throw this.outOfRange(this.committedEnd())
+    const log = this.logOf(place.range, place.segment)
+    if (log !== undefined) return log
+    const { name } = this.runtime.topic
+    throw new EastGuardError(
+      'DAMAGED',
+      `topic ${name}, partition ${this.partition}, segment ${place.segment.segment}: its data is not on this disk`,
+    )
+  }
+
+  /** All that is committed of a segment; undefined: it has no entries here. Throws NOT_REPLICA when others have more, DAMAGED when nobody else has it. */
+  logOf({ range }: Range, wanted: Segment): SegmentLog | undefined {
     const { topicId, name } = this.runtime.topic
-    const { segment, endEntry, replicas } = place.segment
-    const log = this.context.store.find({ topicId, range: place.range.range, segment })
-    const whole = log !== undefined && (endEntry === undefined || log.highWatermark >= endEntry)
-    if (log !== undefined && log.damage === undefined && whole) return log
+    const { segment, endEntry, replicas } = wanted
+    const log = this.context.store.find({ topicId, range, segment })
+    const whole = endEntry === undefined || (log?.highWatermark ?? 0) >= endEntry
+    if (log?.damage === undefined && whole) return log
     if (log?.damage !== undefined) this.context.damaged(log.key)
-    const others = replicas.some((node) => node !== this.context.nodeId)
-    if (others) throw this.elsewhere(place.segment)
+    if (replicas.some((node) => node !== this.context.nodeId)) throw this.elsewhere(wanted)
     const what = log?.damage ?? 'its data is not on this disk'
     throw new EastGuardError(
       'DAMAGED',

@@ -1,13 +1,11 @@
 // Where to begin reading: earliest, latest, or the first record at or after a timestamp. Batches say only their greatest
 // timestamp, so the batch found is opened, and decompressed when it must be, to find the record.
 
-import { EastGuardError } from '../../base/errors.ts'
 import { segmentsOf } from '../../core/metadata/lookup.ts'
 import { RecordReader, recordsSection } from '../../model/batch/decode.ts'
 import { batchCodec, maxTimestamp } from '../../model/batch/header.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { Compute } from '../../ports/compute.ts'
-import type { LogStore } from '../../storage/types.ts'
 import type { Cursor } from './cursor.ts'
 
 export interface FoundOffset {
@@ -34,7 +32,6 @@ export async function earliestOffset(cursor: Cursor): Promise<FoundOffset> {
 }
 
 export async function offsetByTime(
-  store: LogStore,
   compute: Compute,
   cursor: Cursor,
   timestamp: number,
@@ -44,10 +41,8 @@ export async function offsetByTime(
   const { partition, logStart } = cursor
   for (const { range, segment, endOffset } of segmentsOf(topic, partition)) {
     if (endOffset !== undefined && endOffset <= logStart) continue
-    const key = { topicId: topic.topicId, range: range.range, segment: segment.segment }
-    const log = store.find(key)
+    const log = cursor.logOf(range, segment)
     if (log === undefined) continue
-    if (log.damage !== undefined) throw new EastGuardError('DAMAGED', log.damage)
     let entry = await log.readByTime(partition, timestamp)
     while (entry !== undefined) {
       const found = await recordByTime(compute, entry, timestamp, logStart)
@@ -58,6 +53,8 @@ export async function offsetByTime(
       if (entry === undefined && next.length > 0) entry = next[0]
     }
   }
+  const { endUnknown } = cursor
+  if (endUnknown !== undefined) throw endUnknown
   return NONE
 }
 
