@@ -142,20 +142,34 @@ export class Cursor {
   }
 
   private async readFile(log: SegmentLog, maxBytes: number): Promise<readonly Entry[]> {
-    const entries = await log
-      .read(this.partition, this.offset, maxBytes)
-      .catch((error: unknown) => {
-        // What was read may have been dropped meanwhile; then that is the answer.
-        this.copy()
-        if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
-        throw this.damagedHere(log, error)
-      })
+    let entries: readonly Entry[]
+    try {
+      entries = await log.read(this.partition, this.offset, maxBytes)
+    } catch (error) {
+      return this.notRead(log, error, maxBytes)
+    }
     if (entries.length > 0) return this.withoutHoles(entries)
     if (log !== this.log) return this.next(maxBytes)
     const next = this.locate()
     if (next === log) throw this.missing(log)
     this.log = next
     return this.next(maxBytes)
+  }
+
+  private notRead(
+    log: SegmentLog,
+    error: unknown,
+    maxBytes: number,
+  ): readonly Entry[] | Promise<readonly Entry[]> {
+    // What was read may have been dropped meanwhile; then that is the answer.
+    this.copy()
+    if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
+    // Or given away, or is copied anew: it is where the metadata says, and nobody is out of range.
+    if (this.context.store.find(log.key) !== log) {
+      this.log = undefined
+      return this.next(maxBytes)
+    }
+    throw this.damagedHere(log, error)
   }
 
   /** What lies before the first hole; in a hole, where it ends. */

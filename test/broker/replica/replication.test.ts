@@ -295,6 +295,25 @@ test('what was staged goes when another token has committed, and a tail when the
   await rig.until('the tail is gone', async () => (await tails()) === 0)
 })
 
+test('who reads a copy when it is given away is sent to others, and not out of range', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
+  const { broker, store } = rig.node(B)
+  await rig.until('B is whole', async () => (await rig.read(B)).length === 3)
+  const key = { ...rig.key, segment: 1 }
+  const cursor = broker.cursor(key.topicId, 0, 0)
+  assert.ok(!(cursor instanceof EastGuardError))
+  cursor.passed(await cursor.next(1))
+  const log = store.find(key)
+  assert.ok(log !== undefined)
+  log.cold = true
+  log.read = async () => {
+    await store.dropSegments([key])
+    throw new EastGuardError('OFFSET_OUT_OF_RANGE', 'the segment was dropped')
+  }
+  await assert.rejects(async () => cursor.next(1), { code: 'NOT_REPLICA' })
+})
+
 test('nothing is said of a segment that is not here', async () => {
   await using rig = await Rig.make()
   const nowhere = { ...rig.key, segment: 7 }
