@@ -23,6 +23,8 @@ interface SentState {
   readonly number: number
   readonly partition: number
   readonly padding: number | Uint8Array
+  /** Of an idempotent producer. */
+  readonly once: boolean
   outcome: Outcome
   offset: number | undefined
 }
@@ -42,8 +44,17 @@ export class Judge {
   private readonly states = new Map<string, SentState>()
   private readonly logs = new Map<string, Map<number, PartitionTruth>>()
 
-  /** The next record of a producer in a log. `padding`, or so many bytes derived from its name, follow the name. */
-  send(log: string, producer: number, partition: number, padding: number | Uint8Array): SentRecord {
+  /**
+   * The next record of a producer in a log. `padding`, or so many bytes derived from its name, follow the name. Without `once`
+   * it may be there several times, and behind others.
+   */
+  send(
+    log: string,
+    producer: number,
+    partition: number,
+    padding: number | Uint8Array,
+    once: boolean = true,
+  ): SentRecord {
     const number = this.sent++
     const name = `${log}/${producer}/${number}`
     const state: SentState = {
@@ -52,6 +63,7 @@ export class Judge {
       number,
       partition,
       padding,
+      once,
       outcome: 'unknown',
       offset: undefined,
     }
@@ -94,7 +106,7 @@ export class Judge {
     if (known !== undefined && known !== name) {
       this.violations.push(`${where}: ${known} was there before, now ${name} is ${how}`)
     }
-    if (state.offset !== undefined && state.offset !== offset) {
+    if (state.once && state.offset !== undefined && state.offset !== offset) {
       this.violations.push(`${where}: ${name} is ${how}; it was at offset ${state.offset} before`)
     }
     state.offset = offset
@@ -171,10 +183,10 @@ export class Reading {
     if (state === undefined) return
     const key = `${partition}/${state.producer}`
     const before = this.last.get(key) ?? -1
-    if (state.number <= before) {
+    if (state.once && state.number <= before) {
       this.judge.violations.push(`${where}: record ${state.number} of a producer after ${before}`)
     }
-    this.last.set(key, state.number)
+    this.last.set(key, Math.max(before, state.number))
   }
 
   /** The reader came to the end that it was told. */

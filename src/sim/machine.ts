@@ -295,6 +295,12 @@ export class Machine {
     this.disk.capacityBytes = full ? 0 : Number.POSITIVE_INFINITY
   }
 
+  /** No more than `leftBytes` fit on its disk beside what is there. */
+  fill(leftBytes: number): void {
+    this.sayOfDisk(`has room for ${leftBytes} bytes more`)
+    this.disk.capacityBytes = this.disk.usedBytes() + leftBytes
+  }
+
   /** Ends all faults, and sees that there is a broker. */
   calm(): void {
     this.fuse = undefined

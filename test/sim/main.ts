@@ -1,4 +1,4 @@
-// npm run sim -- --scenario storage|cluster|membership --seed S [--count N]
+// npm run sim -- --scenario storage|cluster|membership|replication --seed S [--count N]
 //                [--keep STEPS] [--trace]            one seed, or a part of its plan
 //                [--save FILE] [--plan FILE]         a shortened plan is kept, or one that was kept is run
 //

@@ -6,6 +6,8 @@ import { type ClusterPlan, clusterPlan } from '../../src/sim/cluster/plan.ts'
 import { runCluster } from '../../src/sim/cluster/scenario.ts'
 import { type MembershipPlan, membershipPlan } from '../../src/sim/membership/plan.ts'
 import { runMembership } from '../../src/sim/membership/scenario.ts'
+import { type ReplicationPlan, replicationPlan } from '../../src/sim/replication/plan.ts'
+import { runReplication } from '../../src/sim/replication/scenario.ts'
 import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
 import { runStorage } from '../../src/sim/storage/scenario.ts'
 import { watched } from './run.ts'
@@ -62,7 +64,24 @@ const membership: Scenario = {
   },
 }
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { storage, cluster, membership }
+const replication: Scenario = {
+  planOf: replicationPlan,
+  run: async (plan) => {
+    const outcome = await watched((loop) => runReplication(plan as ReplicationPlan, loop))
+    const { violations, story, operations, acknowledged, read, segments, looks } = outcome
+    const least = { 'seeds below 500 operations': operations < 500 ? 1 : 0 }
+    const seconds = { 'virtual seconds': outcome.virtualMs / 1000, ...least }
+    const done = { operations, acknowledged, read, segments, looks }
+    return { violations, story, counts: { ...done, ...seconds, ...outcome.hits } }
+  },
+}
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  storage,
+  cluster,
+  membership,
+  replication,
+}
 
 /** Of the whole story, to the letter. */
 export function digestOf(story: readonly string[]): string {

@@ -3,7 +3,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { ServerSettings } from '../../server/types.ts'
+import type { MembershipSettings, ServerSettings } from '../../server/types.ts'
 import { CLUSTER_PORT } from '../cluster/machines.ts'
 import { brokerHost } from '../cluster/step.ts'
 import { Machine, type Watcher } from '../machine.ts'
@@ -16,7 +16,7 @@ const COPIES = 3
 const VNODES = 64
 const STABLE_MS = 1000
 /** So that what takes minutes in a cluster takes seconds in a run. */
-const SWIM = {
+export const SIM_SWIM: Required<MembershipSettings>['swim'] = {
   syncEveryMs: 10_000,
   seedRetryMs: 5000,
   deadProbeMaxMs: 8000,
@@ -24,7 +24,7 @@ const SWIM = {
   holdMaxMs: 8000,
   flapForgivenMs: 30_000,
   leaveMs: 1000,
-} as const
+}
 
 type Standing =
   /** Not there yet. */
@@ -154,7 +154,7 @@ export class Brokers {
         vnodesPerNode: VNODES,
         stableMs: STABLE_MS,
         replaceMs: plan.replaceMs,
-        swim: SWIM,
+        swim: SIM_SWIM,
       },
     }
   }

@@ -59,6 +59,8 @@ export interface SimDisk {
 
   /** Bytes that files may take in all. */
   capacityBytes: number
+  /** Of all files, as they are now. */
+  usedBytes(): number
   faults: FaultRates
   /** The next operation of a kind fails, or several; the answer takes that back. */
   fail(plan: FaultPlan): () => void
@@ -77,6 +79,8 @@ export interface SimDisk {
   /** The files, sorted. */
   paths(): readonly string[]
   bytesOf(path: string): Uint8Array
+  /** The files as they would be if the power failed now and nothing was kept but what is certain. */
+  durable(): ReadonlyMap<string, Uint8Array>
   flipBit(path: string, byte: number, bit: number): void
 }
 
@@ -218,7 +222,7 @@ export class Platter implements SimDisk {
     return Math.max(0, Math.min(wanted, this.capacityBytes - this.usedBytes()))
   }
 
-  private usedBytes(): number {
+  usedBytes(): number {
     let bytes = 0
     for (const [, node] of this.tree.nodes()) if (node.kind === 'file') bytes += node.size
     return bytes
@@ -244,6 +248,19 @@ export class Platter implements SimDisk {
     const bytes = new Uint8Array(file.size)
     file.read(bytes, 0)
     return bytes
+  }
+
+  durable(): ReadonlyMap<string, Uint8Array> {
+    const tree = this.tree.copy()
+    tree.powerCut(undefined)
+    const found = new Map<string, Uint8Array>()
+    for (const [path, node] of tree.nodes()) {
+      if (node.kind !== 'file') continue
+      const bytes = new Uint8Array(node.size)
+      node.read(bytes, 0)
+      found.set(path, bytes)
+    }
+    return found
   }
 
   flipBit(path: string, byte: number, bit: number): void {

@@ -1,0 +1,31 @@
+// What the clients of a run have in common: how they reach the brokers, and what they make of errors.
+
+import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardClient } from '../../client/client.ts'
+import { CLIENT_PORT } from '../cluster/machines.ts'
+import { brokerHost } from '../cluster/step.ts'
+import type { ProcessPorts } from '../process.ts'
+import { BROKERS } from './plan.ts'
+
+export const PATIENCE_MS = 6000
+
+/** `near`: the broker whose replicas it prefers. */
+export function connect(host: string, ports: ProcessPorts, near?: number): EastGuardClient {
+  return new EastGuardClient(
+    {
+      seeds: Array.from({ length: BROKERS }, (_, i) => `${brokerHost(i)}:${CLIENT_PORT}`),
+      clientName: host,
+      connectTimeoutMs: 300,
+      requestTimeoutMs: PATIENCE_MS,
+      backoffMs: 10,
+      backoffMaxMs: 200,
+      hostLabel: near === undefined ? host : brokerHost(near),
+    },
+    ports,
+  )
+}
+
+export function codeOf(error: unknown): string {
+  if (error instanceof EastGuardError) return error.code
+  throw error
+}
