@@ -169,7 +169,8 @@ export class ConsumeStream {
   private give(partition: StreamPartition, entries: readonly Entry[]): void {
     const { cursor, index } = partition
     partition.queued = false
-    if (entries.length === 0 && cursor.committedEnd() === cursor.offset) {
+    // A replica that lags may end before the reader.
+    if (entries.length === 0 && cursor.committedEnd() <= cursor.offset) {
       cursor.watch(partition)
       return
     }

@@ -1,5 +1,7 @@
 // What must hold, whatever happens (PROTOCOLS §11), kept apart from all that the brokers and coordinators believe.
 //
+// That nobody accepts or acknowledges behind a seal [I3] is seen here alone.
+//
 //   visible   the greatest entry of a segment that anyone may have seen acknowledged or read: a high watermark that moves,
 //             or a seal, counts at once as both
 
