@@ -18,6 +18,7 @@ export type {
   CreatedTopic,
   CreateTopicOptions,
   Data,
+  ForceableEnd,
   KeySpan,
   OffsetAt,
   PartitionOffset,

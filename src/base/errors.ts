@@ -121,6 +121,12 @@ export const ERRORS = {
     meaning: 'there is no such broker in the cluster',
     hint: 'describe-cluster lists the brokers',
   },
+  END_NOT_FORCED: {
+    number: 31,
+    retriable: false,
+    meaning: 'no end of this segment has to be forced, or none at this place',
+    hint: 'describe-cluster says which ranges cannot be written, and why; force-end asks only for those that nobody else can end',
+  },
   // Writing.
   BATCH_TOO_LARGE: {
     number: 40,

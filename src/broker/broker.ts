@@ -13,10 +13,12 @@ import { redirectError, redirectIn } from '../model/redirect.ts'
 import type { SegmentKey } from '../model/segment-key.ts'
 import type { DataMessage } from '../wire/data/types.ts'
 import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts'
+import type { ForceEndRequest, ForceEndResponse } from '../wire/native/force-end.ts'
 import type { ShardAt } from '../wire/peer/segments.ts'
 import { makeContext } from './context.ts'
 import { describeCluster, reachable } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
+import { forceEnd } from './forcing.ts'
 import type { TopicRef } from './metadata/types.ts'
 import type { BrokerOptions, BrokerParts } from './options.ts'
 import type { RangeContext } from './range/context.ts'
@@ -273,6 +275,12 @@ export class Broker {
     if (result.ok) return result.answer.role
     const { code, message, detail } = result
     throw new EastGuardError(code, message, { detail })
+  }
+
+  /** See Control. Rejects with END_NOT_FORCED, UNKNOWN_TOPIC, METADATA_UNAVAILABLE, or NOT_LEADER and who decides. */
+  async forceEnd(request: ForceEndRequest): Promise<ForceEndResponse> {
+    const topic = await this.topics.findFresh({ name: request.topic })
+    return forceEnd(topic, request, this.control, (node) => reachable(this.options, [node]))
   }
 
   private notHere(runtime: TopicRuntime, partition: number): EastGuardError {

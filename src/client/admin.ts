@@ -11,6 +11,7 @@ import { createTopic } from '../wire/native/create-topic.ts'
 import { deleteTopic } from '../wire/native/delete-topic.ts'
 import { describeCluster } from '../wire/native/describe-cluster.ts'
 import { DESCRIBE_TOPICS_MAX, describeTopics } from '../wire/native/describe-topics.ts'
+import { forceEnd, ONLY_TOLD } from '../wire/native/force-end.ts'
 import { LIST_TOPICS_MAX, listTopics } from '../wire/native/list-topics.ts'
 import { setBrokerRole } from '../wire/native/set-broker-role.ts'
 import type {
@@ -19,6 +20,7 @@ import type {
   ClusterInfo,
   CreatedTopic,
   CreateTopicOptions,
+  ForceableEnd,
   OffsetAt,
   PartitionOffset,
   PolicyChanges,
@@ -136,6 +138,31 @@ export class ClusterAdmin implements Admin {
     const deadline = this.deadline(options)
     const what = `making broker ${nodeId} ${role}`
     await this.cluster.call(what, setBrokerRole, { nodeId, role }, deadline)
+  }
+
+  describeForcedEnd(
+    topic: string,
+    range: number,
+    options: CallOptions = {},
+  ): Promise<ForceableEnd> {
+    const what = `asking for the end of range ${range} of '${topic}'`
+    const request = { topic, range, segment: ONLY_TOLD, end: ONLY_TOLD }
+    return this.cluster.call(what, forceEnd, request, this.deadline(options))
+  }
+
+  async forceEnd(
+    topic: string,
+    range: number,
+    at: { readonly segment: number; readonly end: number },
+    options: CallOptions = {},
+  ): Promise<ForceableEnd> {
+    const { segment, end } = at
+    if (!Number.isSafeInteger(end) || end < 0) {
+      throw new EastGuardError('INVALID_ARGUMENT', `a segment cannot end at ${end} entries`)
+    }
+    const what = `ending segment ${segment} of range ${range} of '${topic}'`
+    const request = { topic, range, segment, end }
+    return this.cluster.call(what, forceEnd, request, this.deadline(options))
   }
 
   async listOffsets(

@@ -6,6 +6,7 @@ import type { Codec } from '../base/codec.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { BrokerView, NodeRole, RangeIssue, TopicView } from '../model/metadata.ts'
 import type { Acks, TopicPolicy } from '../model/policy.ts'
+import type { Forceable } from '../model/segment-ends.ts'
 
 /** Every call that waits takes these. */
 export interface CallOptions {
@@ -243,6 +244,11 @@ export interface CreatedTopic extends TopicView {
   readonly created: boolean
 }
 
+export interface ForceableEnd extends Forceable {
+  /** The open one. */
+  readonly segment: number
+}
+
 export interface Admin {
   /** Rejects with TOPIC_EXISTS, INVALID_TOPIC_NAME, INVALID_POLICY, NOT_ENOUGH_BROKERS. A retry after a lost answer succeeds. */
   createTopic(name: string, options?: CreateTopicOptions): Promise<CreatedTopic>
@@ -264,6 +270,21 @@ export interface Admin {
    * METADATA_CONFLICT for one that was removed.
    */
   setBrokerRole(nodeId: NodeId, role: NodeRole, options?: CallOptions): Promise<void>
+  /**
+   * What is known of the open segment of a range that cannot be written, since no replica surely has all of it. Rejects with
+   * END_NOT_FORCED when nothing keeps it from being ended without an operator, or that is not known yet.
+   */
+  describeForcedEnd(topic: string, range: number, options?: CallOptions): Promise<ForceableEnd>
+  /**
+   * Ends that segment behind its first `end` entries, of which a replica must be there: what other replicas have beyond is lost,
+   * acknowledged or not. Resolves when that is decided; the successor opens a moment later.
+   */
+  forceEnd(
+    topic: string,
+    range: number,
+    at: { readonly segment: number; readonly end: number },
+    options?: CallOptions,
+  ): Promise<ForceableEnd>
   /** Default: all partitions. */
   listOffsets(
     topic: string,

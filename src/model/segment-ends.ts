@@ -44,6 +44,20 @@ export interface FenceAnswer {
   readonly unsure: string | undefined
 }
 
+/** What is known of an open segment that nobody but an operator can bring to an end. */
+export interface Forceable {
+  /** Of those replicas that are there. Unsure: why that may not be all; undefined: it is, as far as they know. */
+  readonly answers: readonly {
+    readonly node: NodeId
+    readonly end: number
+    readonly unsure: string | undefined
+  }[]
+  /** Replicas of which nothing is known: they may have more than the others. */
+  readonly silent: readonly NodeId[]
+  /** Entries below it were readable, and may have been acknowledged; so may others above. */
+  readonly highWatermark: number
+}
+
 /** What a holder says of a staging. */
 export type StageOutcome =
   /** All have stored state and tail. Next offsets: of each partition of the range, in order. */

@@ -12,6 +12,7 @@ import type {
   ConsumerOptions,
   ConsumerRecord,
   CreateTopicOptions,
+  ForceableEnd,
   Producer,
   ProducerRecord,
   RecordPlace,
@@ -37,6 +38,9 @@ export class FakeClient implements Client {
   }
   brokers: readonly BrokerInfo[] = []
   readonly roles: string[] = []
+  /** Of the last segment of any range; undefined: no end is to be forced. */
+  forceable: ForceableEnd | undefined
+  readonly forced: string[] = []
   /** The brokers that keep records are away. */
   recordsAway = false
 
@@ -104,6 +108,11 @@ export class FakeClient implements Client {
     }
   }
 
+  private known(): ForceableEnd {
+    if (this.forceable !== undefined) return this.forceable
+    throw new EastGuardError('END_NOT_FORCED', 'its end can be found without that')
+  }
+
   admin(): Admin {
     const find = (name: string): TopicView => {
       const topic = this.topics.get(name)
@@ -153,6 +162,13 @@ export class FakeClient implements Client {
       setBrokerRole: async (_node, role) => {
         this.roles.push(role)
       },
+      describeForcedEnd: async () => this.known(),
+      forceEnd: async (name, number, { segment, end }) => {
+        const known = this.known()
+        this.forced.push(`${name}/${number}/${segment} at ${end}`)
+        this.topics.set(name, succeeded(find(name), end))
+        return known
+      },
       listOffsets: async (name) => {
         if (this.recordsAway) throw new EastGuardError('NOT_LEADER', `the offsets of ${name}`)
         return [{ partition: 0, offset: this.records.get(name)?.length ?? 0, timestamp: -1 }]
@@ -166,6 +182,20 @@ export class FakeClient implements Client {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+/** Each partition of a range has got as many offsets as the segment has entries. */
+function succeeded(topic: TopicView, end: number): TopicView {
+  const ranges = topic.ranges.map((range) => {
+    const open = range.segments.at(-1)
+    if (open === undefined) return range
+    const { segment, firstOffsets } = open
+    const next = firstOffsets.map((offset) => offset + end)
+    const sealed = { ...open, state: 'sealed' as const, endEntry: end }
+    const successor = { ...open, segment: segment + 1, firstOffsets: next }
+    return { ...range, segments: [...range.segments.slice(0, -1), sealed, successor] }
+  })
+  return { ...topic, ranges }
 }
 
 function makeTopic(name: string, options: CreateTopicOptions): TopicView {

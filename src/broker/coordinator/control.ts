@@ -6,10 +6,12 @@
 //   all of them ──────> Post ──> peers, or this broker itself in a later turn
 
 import type { NodeId } from '../../model/ids.ts'
+import type { Forceable } from '../../model/segment-ends.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
+import { shardOfTopic } from '../../model/shards.ts'
 import type { PeerMessage } from '../../wire/peer/types.ts'
 import { Leases } from '../leases/leases.ts'
-import type { ReplicaHooks } from '../replica/types.ts'
+import type { Elsewhere, ReplicaHooks } from '../replica/types.ts'
 import { Coordinator } from './coordinator.ts'
 import { Errands } from './errands.ts'
 import { Post } from './post.ts'
@@ -54,6 +56,14 @@ export class Control {
   /** Of the topics that this broker coordinates. */
   troubles(): readonly RangeTrouble[] {
     return this.coordinator.troubles()
+  }
+
+  forceEnd(key: SegmentKey, end: number | undefined): Forceable | Elsewhere {
+    const { shards, nodeId } = this.options
+    const known = this.coordinator.forceEnd(key, end)
+    if (known !== undefined) return known
+    const leader = shards.leaderOf(shardOfTopic(key.topicId, shards.count))
+    return { coordinator: leader?.node === nodeId ? undefined : leader?.node }
   }
 
   /** Messages of shards are passed over. */

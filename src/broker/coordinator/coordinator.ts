@@ -10,6 +10,7 @@ import type { Topic } from '../../core/metadata/types.ts'
 import type { Candidates } from '../../core/segment/care-types.ts'
 import { LeaseDesk } from '../../core/segment/lease-desk.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
+import type { Forceable } from '../../model/segment-ends.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import { shardOfTopic } from '../../model/shards.ts'
 import type { Timer } from '../../ports/clock.ts'
@@ -18,6 +19,7 @@ import { SegmentLoad } from '../topics/load.ts'
 import { Brokers } from './brokers.ts'
 import { candidatesFor } from './candidates.ts'
 import { Effects } from './effects.ts'
+import { forceEnd } from './forcing.ts'
 import { LedShard } from './led-shard.ts'
 import { RangeCares } from './range-cares.ts'
 import { SealedCares } from './sealed-cares.ts'
@@ -129,6 +131,12 @@ export class Coordinator {
   /** Ranges that are not well, of the shards that this broker leads. */
   troubles(): readonly RangeTrouble[] {
     return [...this.cares.troubles(), ...this.sealed.troubles()]
+  }
+
+  /** Undefined: this broker does not coordinate the topic, or not yet. Throws END_NOT_FORCED. */
+  forceEnd(key: SegmentKey, end: number | undefined): Forceable | undefined {
+    if (this.ledOfTopic(key.topicId) === undefined) return undefined
+    return forceEnd(this.cares, key, end)
   }
 
   stop(): void {

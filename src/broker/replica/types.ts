@@ -5,9 +5,11 @@
 //   coordinator <── give-end, stage-report ── ReplicaHooks       (told again and again, while it is so)
 
 import type { ErrorCode } from '../../base/errors.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type {
   EndReason,
   FenceAnswer,
+  Forceable,
   InspectAnswer,
   LeadersEnd,
   StageOutcome,
@@ -44,11 +46,22 @@ export interface ReplicaHooks {
   waits?(key: SegmentKey): void
 }
 
+/** Another broker coordinates the topic. */
+export interface Elsewhere {
+  /** Undefined: nobody is known, or this broker itself, which is not ready for it yet. */
+  readonly coordinator: NodeId | undefined
+}
+
 /** What decides over this broker's replicas, here and elsewhere. */
 export interface Control {
   readonly hooks: ReplicaHooks
   /** Whether this broker has a lease of the open segment that it leads. */
   leased(key: SegmentKey): boolean
+  /**
+   * What is known of an open segment that nobody but an operator can end; with an end, that is where the operator ends it.
+   * Throws END_NOT_FORCED. Absent: this broker coordinates nothing.
+   */
+  forceEnd?(key: SegmentKey, end: number | undefined): Forceable | Elsewhere
   /** Ranges that this broker coordinates and cannot help. Absent: it has none. */
   troubles?(): readonly RangeTrouble[]
   stop(): void

@@ -4,6 +4,7 @@
 import type { Command } from 'commander'
 import { addClusterCommands } from '../commands/cluster.ts'
 import { addConsumeCommand } from '../commands/consume.ts'
+import { addForceEndCommand } from '../commands/force-end.ts'
 import { addPerfCommand } from '../commands/perf.ts'
 import { addProduceCommand } from '../commands/produce.ts'
 import { addPublishCommand } from '../commands/publish.ts'
@@ -37,6 +38,7 @@ export function buildProgram(
   const give = (): CommandContext => context(program.opts<GlobalOptions>())
   addTopicCommands(program, give)
   addClusterCommands(program, give)
+  addForceEndCommand(program, give)
   addPublishCommand(program, give)
   addProduceCommand(program, give)
   addConsumeCommand(program, give)

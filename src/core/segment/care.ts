@@ -28,13 +28,20 @@ import type {
   RollEffect,
 } from './care-types.ts'
 import { Asking, type AskReason, reasonToAsk } from './ends.ts'
-import { type Forceable, OpenSegment } from './open-segment.ts'
+import { OpenSegment } from './open-segment.ts'
 import { planEnd } from './planning.ts'
 import { Proposal } from './proposing.ts'
 import { isDamaged, Report, tellForced } from './report.ts'
 import { Staging } from './staging.ts'
 import type { Plan } from './successor.ts'
-import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming, StageOutcome } from './types.ts'
+import type {
+  EndReason,
+  FenceAnswer,
+  Forceable,
+  LeadersEnd,
+  SegmentTiming,
+  StageOutcome,
+} from './types.ts'
 
 const RETRY_LEAST_MS = 100
 const REFUSE_AGAIN_MS = 500
@@ -180,8 +187,8 @@ export class RangeCare {
   /** An operator gives up what lies at or above `end`. Answers why not, if it is not to be. */
   force(end: number, _nowMs: number): string | undefined {
     const known = this.forceable
-    if (known === undefined) return 'the segment is not unavailable for want of a sure answer'
-    const held = known.ends.some((one) => one.end >= end)
+    if (known === undefined) return 'its end can be found without that'
+    const held = known.answers.some((one) => one.end >= end)
     if (!held) return `no replica that is there has ${end} entries`
     this.open.forcedEnd = end
     tellForced(this.report, this.open, end)
@@ -312,8 +319,8 @@ export class RangeCare {
 
   /** Why a staging leads to nothing any more. */
   private broken(staging: Staging, candidates: Candidates): string | undefined {
-    const sure = staging.plan.why === 'forced' && this.open.sureEnd(candidates) !== undefined
-    if (sure) return 'a replica is back that surely has all, and no end has to be forced'
+    const needless = staging.plan.why === 'forced' && this.open.forceable(candidates) === undefined
+    if (needless) return 'a replica is back that surely has all, and no end has to be forced'
     return staging.broken(candidates, (node) => this.boots.get(node))
   }
 

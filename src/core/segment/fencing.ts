@@ -10,7 +10,7 @@
 // An answer counts for the start of its sender that gave it, and while its sender is alive.
 
 import type { NodeId } from '../../model/ids.ts'
-import type { FenceAnswer, SegmentTiming } from './types.ts'
+import type { FenceAnswer, Forceable, SegmentTiming } from './types.ts'
 
 interface Answered {
   readonly answer: FenceAnswer
@@ -98,13 +98,11 @@ export class Fencing {
     return { end, holders }
   }
 
-  /** What those have who are not sure of it. */
-  unsure(
-    counts: (node: NodeId) => boolean,
-  ): readonly { readonly node: NodeId; readonly end: number; readonly unsure: string }[] {
+  /** What those have who have answered, sure or not. */
+  held(counts: (node: NodeId) => boolean): Forceable['answers'] {
     return [...this.answers].flatMap(([node, { answer }]) => {
       const { end, unsure } = answer
-      return unsure === undefined || !counts(node) ? [] : [{ node, end, unsure }]
+      return counts(node) ? [{ node, end, unsure }] : []
     })
   }
 

@@ -4,7 +4,7 @@
 import type { NodeId } from '../../model/ids.ts'
 import type { Candidates, CareView } from './care-types.ts'
 import { type FencedEnd, Fencing } from './fencing.ts'
-import type { EndReason, FenceAnswer, LeadersEnd, SegmentTiming } from './types.ts'
+import type { EndReason, FenceAnswer, Forceable, LeadersEnd, SegmentTiming } from './types.ts'
 
 /** A frozen leader repeats the end that it gave: silent for longer, it is not relied on. */
 const GIVEN_FRESH_MS = 1000
@@ -25,14 +25,6 @@ export interface FoundEnd {
   readonly given: boolean
 }
 
-/** What is known of a segment of which no replica is there that surely has all of it. */
-export interface Forceable {
-  /** What those have who are there, and why that may not be all. */
-  readonly ends: readonly { readonly node: NodeId; readonly end: number; readonly unsure: string }[]
-  /** Entries below it were readable, and may have been acknowledged; so may others above. */
-  readonly highWatermark: number
-}
-
 export class OpenSegment {
   readonly leader: NodeId
   readonly replicas: readonly NodeId[]
@@ -42,7 +34,7 @@ export class OpenSegment {
   readonly unfits: Map<NodeId, EndReason> = new Map()
   given: Given | undefined
   fencing: Fencing | undefined
-  /** An operator's, for as long as there is no sure answer. */
+  /** An operator's, for as long as there is no other end. */
   forcedEnd: number | undefined
   /** The greatest high watermark that any replica told of: entries below were readable. */
   highWatermark = 0
@@ -55,8 +47,8 @@ export class OpenSegment {
   /** It has fenced the segment itself, or a later start of it was seen, which is the same. */
   private leaderStopped = false
   private gaveAttempt: number | undefined
-  /** There was time enough for a sure answer, and none came. */
-  private unavailable = false
+  /** There was time enough for answers, and no end follows from them. */
+  stuck = false
   private readonly holderFailures = new Map<NodeId, number>()
 
   constructor(
@@ -159,12 +151,21 @@ export class OpenSegment {
     return this.fencing?.end((node) => candidates.alive(node))
   }
 
-  /** Undefined: there is a sure answer, or may be soon. */
+  /** Undefined: there is an end without that, or may be soon. */
   forceable(candidates: Candidates): Forceable | undefined {
     const { fencing, highWatermark } = this
-    const waited = this.unavailable || this.forcedEnd !== undefined
-    if (fencing === undefined || !waited || this.sureEnd(candidates) !== undefined) return undefined
-    return { ends: fencing.unsure((node) => candidates.alive(node)), highWatermark }
+    const waited = this.stuck || this.forcedEnd !== undefined
+    if (fencing === undefined || !waited || this.suffices(this.sureEnd(candidates))) {
+      return undefined
+    }
+    const answers = fencing.held((node) => candidates.alive(node))
+    const silent = this.replicas.filter((node) => answers.every((one) => one.node !== node))
+    return { answers, silent, highWatermark }
+  }
+
+  /** Nothing that was readable is missing. */
+  private suffices(found: FencedEnd | undefined): found is FencedEnd {
+    return found !== undefined && found.end >= this.highWatermark
   }
 
   /** Undefined: not yet. */
@@ -182,19 +183,23 @@ export class OpenSegment {
     const alive = (node: NodeId): boolean => candidates.alive(node)
     // A holder that can hand on nothing to anyone is as good as lost, if another has enough.
     const useful = fencing.end((node) => alive(node) && !this.setAside(node))
-    const enough = useful !== undefined && useful.end >= this.highWatermark
-    const found = enough ? useful : this.sureEnd(candidates)
+    const found = this.suffices(useful) ? useful : this.sureEnd(candidates)
+    const forced = this.suffices(found) ? undefined : this.forced(fencing, alive)
+    if (forced !== undefined) return forced
     if (found === undefined) {
-      const end = this.forcedEnd
-      const holders = end === undefined ? [] : fencing.unsure(alive).filter((one) => one.end >= end)
-      if (end !== undefined && holders.length > 0) {
-        return { end, holders: holders.map(({ node }) => node), why: 'forced', given: false }
-      }
-      this.unavailable = nowMs - fencing.sinceMs >= timing.fenceWaitMs
-      return this.unavailable ? 'unavailable' : undefined
+      this.stuck = nowMs - fencing.sinceMs >= timing.fenceWaitMs
+      return this.stuck ? 'unavailable' : undefined
     }
     if (!fencing.waited(alive, nowMs, timing)) return undefined
     return { ...found, why: this.fencedWhy, given: false }
+  }
+
+  private forced(fencing: Fencing, alive: (node: NodeId) => boolean): FoundEnd | undefined {
+    const { forcedEnd: end } = this
+    if (end === undefined) return undefined
+    const holders = fencing.held(alive).filter((one) => one.end >= end)
+    if (holders.length === 0) return undefined
+    return { end, holders: holders.map(({ node }) => node), why: 'forced', given: false }
   }
 
   /** The leader accepts nothing more under any lease: a successor may open. */

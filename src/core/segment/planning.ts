@@ -28,7 +28,10 @@ export function planEnd(known: Known, nowMs: number): Plan | undefined {
     tellUnavailable(report, open)
     return undefined
   }
-  if (isDamaged(report, open, found)) return undefined
+  if (isDamaged(report, open, found)) {
+    open.stuck = true
+    return undefined
+  }
   return planSuccessor({
     view,
     candidates,

@@ -5,6 +5,7 @@ export type {
   EndReason,
   FailedReplica,
   FenceAnswer,
+  Forceable,
   InspectAnswer,
   LeadersEnd,
   StageOutcome,

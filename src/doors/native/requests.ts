@@ -11,6 +11,7 @@ import { createTopic } from '../../wire/native/create-topic.ts'
 import { deleteTopic } from '../../wire/native/delete-topic.ts'
 import { describeCluster } from '../../wire/native/describe-cluster.ts'
 import { describeTopics, type TopicDescription } from '../../wire/native/describe-topics.ts'
+import { forceEnd } from '../../wire/native/force-end.ts'
 import { readRequest, requestIdOf, responseFrame } from '../../wire/native/header.ts'
 import {
   AT_EARLIEST,
@@ -75,6 +76,7 @@ const HANDLERS: ReadonlyMap<number, Handler> = new Map([
   handler(setBrokerRole, async (broker, { nodeId, role }) => ({
     role: await broker.setRole(nodeId, role),
   })),
+  handler(forceEnd, (broker, request) => broker.forceEnd(request)),
   handler(listOffsets, async (broker, request) => ({
     partitions: await Promise.all(request.partitions.map((asked) => find(broker, asked))),
   })),

@@ -23,6 +23,7 @@ export const OPERATION = {
   CONSUME_DATA: 15,
   ADD_PARTITIONS: 16,
   SET_BROKER_ROLE: 17,
+  FORCE_END: 18,
 } as const
 export type OperationName = keyof typeof OPERATION
 

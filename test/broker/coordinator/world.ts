@@ -43,6 +43,8 @@ export class Machine {
   readonly entries: Map<string, number> = new Map()
   readonly earlier: Set<string> = new Set()
   readonly ended: Set<string> = new Set()
+  /** What it is not sure to have all of, and why. */
+  readonly doubts: Map<string, string> = new Map()
   /** A producer waits for these. */
   readonly waited: Set<string> = new Set()
   /** Sealed segments that it does not have all of. */
@@ -69,7 +71,8 @@ export class Machine {
         const text = keyText(key)
         this.ended.add(text)
         const end = this.entries.get(text) ?? 0
-        return Promise.resolve({ boot, end, highWatermark: end, unsure: undefined })
+        const unsure = this.doubts.get(text)
+        return Promise.resolve({ boot, end, highWatermark: end, unsure })
       },
       giveEndAsked: (key, attempt, why) => this.giveEnd(key, attempt, why),
       endRefused: () => {},

@@ -325,7 +325,8 @@ test('an operator may end a segment of which nobody is sure, and is told what th
   script.dies('C')
   script.passes(1000)
   assert.deepEqual(script.care.forceable, {
-    ends: [{ node: idOf('A'), end: 9, unsure: 'damage' }],
+    answers: [{ node: idOf('A'), end: 9, unsure: 'damage' }],
+    silent: [idOf('B'), idOf('C')],
     highWatermark: 7,
   })
   assert.match(script.care.force(10, script.nowMs) ?? '', /no replica .* has 10 entries/)
@@ -356,9 +357,24 @@ test('an end is not forced when a sure answer is there, or comes while it is sta
   script.passes(50)
   assert.equal(script.all('roll').length, 0)
   assert.equal(script.care.forceable, undefined)
-  assert.match(script.care.force(6, script.nowMs) ?? '', /not unavailable/)
+  assert.match(script.care.force(6, script.nowMs) ?? '', /can be found without that/)
   script.answers('C', 8)
   assert.equal(script.last('stage').end, 8)
+})
+
+test('an operator may end a segment of which something that was readable is gone', () => {
+  const script = fenced()
+  script.answers('A', 4, { unsure: 'damage', highWatermark: 7 })
+  script.answers('B', 5)
+  script.answers('C', 5)
+  assert.match(script.care.trouble ?? '', /^damaged/)
+  assert.equal(script.care.forceable?.answers.length, 3)
+  assert.equal(script.care.force(5, script.nowMs), undefined)
+  script.passes(50)
+  const { end, to } = script.last('stage')
+  assert.deepEqual([end, to], [5, idOf('B')])
+  script.stored()
+  assert.equal(script.last('roll').why, 'forced')
 })
 
 test('who has not answered the fence gets nothing of the successor, nor soon after, though nobody holds it dead yet', () => {

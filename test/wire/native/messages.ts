@@ -24,6 +24,7 @@ import { deleteTopic } from '../../../src/wire/native/delete-topic.ts'
 import { describeCluster } from '../../../src/wire/native/describe-cluster.ts'
 import { describeTopics } from '../../../src/wire/native/describe-topics.ts'
 import { fetch } from '../../../src/wire/native/fetch.ts'
+import { forceEnd } from '../../../src/wire/native/force-end.ts'
 import { hello } from '../../../src/wire/native/hello.ts'
 import { listOffsets } from '../../../src/wire/native/list-offsets.ts'
 import { listTopics } from '../../../src/wire/native/list-topics.ts'
@@ -310,6 +311,27 @@ export const MESSAGES: readonly MessageCase[] = [
     setBrokerRole,
     fc.record({ nodeId, role: fc.constantFrom(...NODE_ROLES) }),
     fc.record({ role: fc.constantFrom(...NODE_ROLES) }),
+  ),
+  messageCase(
+    'FORCE_END',
+    forceEnd,
+    fc.record({ topic: text, range: u32, segment: i64, end: i64 }),
+    fc.record({
+      segment: i64,
+      highWatermark: i64,
+      answers: fc.array(
+        fc.record({
+          node: nodeId,
+          end: i64,
+          unsure: fc.option(
+            text.filter((why) => why !== ''),
+            { nil: undefined },
+          ),
+        }),
+        { maxLength: 4 },
+      ),
+      silent: fc.array(nodeId, { maxLength: 4 }),
+    }),
   ),
   messageCase(
     'ADD_PARTITIONS',
