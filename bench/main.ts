@@ -1,10 +1,12 @@
-// npm run bench -- append|tiny|replicated|tail|catchup|metadata|sdk|all [--brokers N] [--seconds N] [--dir D] [--json]
+// npm run bench -- append|tiny|replicated|platform|failover|tail|catchup|metadata|sdk|all [--brokers N] [--seconds N] [--dir D] [--json]
 //
 // Each question is measured against the limit of this machine, probed in the same run (docs/internals/performance.md).
 
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { catchup } from './cases/catchup.ts'
+import { failover } from './cases/failover.ts'
 import { metadata } from './cases/metadata.ts'
+import { platform } from './cases/platform.ts'
 import { append, tiny } from './cases/produce.ts'
 import { replicated } from './cases/replicated.ts'
 import { sdk } from './cases/sdk.ts'
@@ -17,6 +19,8 @@ const CASES: Readonly<
   append,
   tiny,
   replicated,
+  platform,
+  failover,
   tail,
   catchup,
   metadata,

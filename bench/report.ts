@@ -17,7 +17,10 @@ export interface Result {
   readonly p999_ms?: number
   readonly max_ms?: number
   readonly errors?: number
+  /** Acknowledged, and not there for consumers. */
   readonly lost?: number
+  /** The longest time without an acknowledgement. */
+  readonly gap_ms?: number
 }
 
 /** Latencies are recorded in whole microseconds. */
@@ -49,6 +52,7 @@ export function print(results: readonly Result[], json: boolean): void {
     'max ms',
     'errors',
     'lost',
+    'gap ms',
   ]
   const table = new Table({ head, style: { head: [], border: [] } })
   for (const r of results) {
@@ -64,6 +68,7 @@ export function print(results: readonly Result[], json: boolean): void {
       shown(r.max_ms),
       shown(r.errors),
       shown(r.lost),
+      shown(r.gap_ms),
     ])
   }
   process.stdout.write(`${table.toString()}\n`)

@@ -66,10 +66,19 @@ export async function withBrokers<T>(
   const client = new EastGuard({ seeds: brokers.map(({ port }) => `127.0.0.1:${port}`) })
   try {
     return await measure({ brokers, client })
+  } catch (error) {
+    for (const broker of brokers) tellEnd(broker)
+    throw error
   } finally {
     await client.close()
     await stop()
   }
+}
+
+/** What nobody would look for: that it ended by itself, and what it said last. */
+function tellEnd({ child, log }: BrokerProcess): void {
+  const how = child.exitCode ?? child.signalCode
+  if (how !== null) process.stderr.write(`a broker has ended by itself with ${how}:\n${log()}\n`)
 }
 
 interface Started {

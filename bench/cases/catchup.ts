@@ -4,9 +4,10 @@
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, type Histogram } from 'hdr-histogram-js'
+import type { Histogram } from 'hdr-histogram-js'
 import type { EastGuard } from '../../src/index.ts'
 import { pause } from '../../test/support/time.ts'
+import { openLoop } from '../open-loop.ts'
 import { preload } from '../preload.ts'
 import { probeSequentialRead } from '../probes/disk.ts'
 import { probeLoopback } from '../probes/loopback.ts'
@@ -25,14 +26,14 @@ export async function catchup(dir: string, seconds: number): Promise<Result[]> {
     await preload(broker.port, topic.topicId, 1, batch, batches)
     const fromFiles = await readAll(broker.dataDir)
     const limit = Math.min(fromFiles, await probeLoopback(batch.length, 2)) / 1e6
-    const quiet = await openLoop(client, pause(seconds * 1000))
+    const quiet = await produceUntil(client, pause(seconds * 1000))
     const reading = readInProcess({
       port: broker.port,
       topicId: topic.topicId,
       partitions: [{ partition: 0, from: 0, end: batches * 62 }],
       again: false,
     })
-    const busy = await openLoop(client, reading)
+    const busy = await produceUntil(client, reading)
     const { bytes, ms } = await reading
     const value = bytes / (ms * 1000)
     const gib = (HISTORY_BYTES / 1024 ** 3).toFixed(1)
@@ -71,34 +72,11 @@ async function readAll(dataDir: string): Promise<number> {
   return rates.reduce((sum, rate) => sum + rate, 0) / rates.length
 }
 
-/** Sends at a fixed rate until `until`; latency counts from when a record should have been sent. */
-async function openLoop(client: EastGuard, until: Promise<unknown>): Promise<Histogram> {
-  const histogram = build({
-    lowestDiscernibleValue: 1,
-    highestTrackableValue: 60_000_000,
-    numberOfSignificantValueDigits: 3,
-  })
+async function produceUntil(client: EastGuard, until: Promise<unknown>): Promise<Histogram> {
   const producer = client.producer({ lingerMs: 0 })
   const value = new Uint8Array(800)
-  let over = false
-  void until.then(() => {
-    over = true
-  })
-  const began = performance.now()
-  const waiting = new Set<Promise<void>>()
-  for (let sent = 0; !over; ) {
-    const due = Math.floor(((performance.now() - began) * PRODUCED_PER_SECOND) / 1000)
-    for (; sent < due; sent++) {
-      const intended = began + (sent * 1000) / PRODUCED_PER_SECOND
-      const settled: Promise<void> = producer.send({ topic: 'bench', value }).then(() => {
-        histogram.recordValue(Math.max(1, Math.round((performance.now() - intended) * 1000)))
-        waiting.delete(settled)
-      })
-      waiting.add(settled)
-    }
-    await pause(1)
-  }
-  await Promise.all(waiting)
+  const send = (): Promise<unknown> => producer.send({ topic: 'bench', value })
+  const { latency } = await openLoop(PRODUCED_PER_SECOND, until, send)
   await producer.close()
-  return histogram
+  return latency
 }
