@@ -36,7 +36,8 @@ export async function offsetByTime(
   cursor: Cursor,
   timestamp: number,
 ): Promise<FoundOffset> {
-  await cursor.highWatermark()
+  // Before anything is looked at: what is committed meanwhile may have been passed over.
+  const known = await cursor.highWatermark()
   const { topic } = cursor.runtime
   const { partition, logStart } = cursor
   for (const { range, segment, endOffset } of segmentsOf(topic, partition)) {
@@ -53,9 +54,9 @@ export async function offsetByTime(
       if (entry === undefined && next.length > 0) entry = next[0]
     }
   }
-  const { endUnknown } = cursor
-  if (endUnknown !== undefined) throw endUnknown
-  return NONE
+  // Who has all that is old need not lead: the first record so young comes no sooner than what is known here ends. To be sent
+  // to the leader, which may lack what is old, would be to be sent in a circle.
+  return cursor.endUnknown === undefined ? NONE : { offset: known, timestamp: -1 }
 }
 
 async function recordByTime(

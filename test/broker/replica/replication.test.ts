@@ -314,6 +314,26 @@ test('who reads a copy when it is given away is sent to others, and not out of r
   await assert.rejects(async () => cursor.next(1), { code: 'NOT_REPLICA' })
 })
 
+test('a time that no record has reached is told by the leader alone; a follower says up to where it knows of none', async () => {
+  await using rig = await Rig.make()
+  for (let i = 0; i < 2; i++) await rig.produce(A, `${i}`)
+  await rig.until('B knows', async () => (await rig.read(B)).length === 2)
+  const { topicId } = rig.key
+  const later = Date.now() + 1_000_000
+  const none = { offset: -1, timestamp: -1 }
+  assert.deepEqual(await rig.node(A).broker.findOffset(topicId, 0, later), none)
+  const known = { offset: 2, timestamp: -1 }
+  assert.deepEqual(await rig.node(B).broker.findOffset(topicId, 0, later), known)
+})
+
+test('a time is looked for where all is that is old', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
+  const key = { ...rig.key, segment: 1 }
+  await rig.node(A).store.dropSegments([key])
+  await assert.rejects(rig.node(A).broker.findOffset(key.topicId, 0, 0), { code: 'NOT_REPLICA' })
+})
+
 test('nothing is said of a segment that is not here', async () => {
   await using rig = await Rig.make()
   const nowhere = { ...rig.key, segment: 7 }
