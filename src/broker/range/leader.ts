@@ -379,5 +379,8 @@ export class RangeLeader implements RangeRole {
     this.segment?.learned({ state: 'sealed', endEntry: end })
     this.ends.clear()
     this.retries.committed(end, this.logTime())
+    // Entries of the next segment bear the same numbers.
+    const message = `${this.copy.name} was sealed before the batch had been replicated`
+    this.retries.clear((sink, slot) => sink.refused(slot, 'NOT_LEADER', message))
   }
 }

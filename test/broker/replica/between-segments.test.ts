@@ -6,6 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { ACKS_LEADER } from '../../../src/broker/sinks.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
 import type { DataMessage } from '../../../src/wire/data/types.ts'
+import { batchOf } from '../support/raw-client.ts'
 import { A, B, C, Rig } from './rig.ts'
 
 /** Of the stream to its first follower of its first segment. */
@@ -79,4 +80,24 @@ test('a fence whose sync ends when the successor is open concerns nothing of tha
   await assert.rejects(fenced, { code: 'METADATA_CONFLICT' })
   assert.equal((await rig.produce(A, '1')).offset, 1)
   assert.equal(rig.entriesAt(B, 2), 1)
+})
+
+test('a retry that waits for an entry which the seal cuts off is not answered by the next entry of that number', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, '0')
+  const { key } = rig
+  rig.placement = []
+  rig.net.cut(A, B)
+  rig.net.cut(A, C)
+  const idempotence = { producerId: 7, producerEpoch: 0, baseSequence: 0 }
+  const batch = (): Uint8Array => batchOf(['on A alone'], idempotence)
+  const answers = Promise.all([rig.produceBatch(A, batch()), rig.produceBatch(A, batch())])
+  for (const id of [B, C]) assert.equal((await rig.node(id).replicas.fence(key)).end, 1)
+  rig.net.heal()
+  rig.placement = [A, B, C]
+  rig.roll(B, key, 1, 0)
+  await rig.until('A leads on', () => rig.segments().length === 2)
+  for (let i = 1; i < 4; i++) assert.equal((await rig.produce(A, `${i}`)).offset, i)
+  const codes = (await answers).map(({ code }) => code)
+  assert.deepEqual(codes, ['NOT_LEADER', 'NOT_LEADER'])
 })

@@ -196,13 +196,16 @@ export class Rig {
   }
 
   produce(at: NodeId, value: string, acks: number = ACKS_ALL): Promise<Answer> {
+    return this.produceBatch(at, batchOf([value]), acks)
+  }
+
+  produceBatch(at: NodeId, batch: Uint8Array, acks: number = ACKS_ALL): Promise<Answer> {
     return new Promise((resolve) => {
       const sink: ProduceSink = {
         produced: (_slot, offset) => resolve({ offset, code: undefined }),
         refused: (_slot, code) => resolve({ offset: -1, code }),
       }
       const { broker } = this.node(at)
-      const batch = batchOf([value])
       broker.produce(fromHex(TOPIC), 0, 0, 0, 2 ** 32 - 1, batch, acks, 2000, sink, 0)
       broker.commit()
     })
