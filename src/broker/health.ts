@@ -31,9 +31,7 @@ export function healthOf(
   living: Living,
   troubles: readonly RangeTrouble[],
 ): Health {
-  const troubled = new Map(
-    troubles.map((trouble) => [`${trouble.key.topicId}/${trouble.key.range}`, trouble]),
-  )
+  const troubled = byRange(troubles)
   const unavailable: RangeIssue[] = []
   const few: RangeIssue[] = []
   const counts = { unavailable: 0, few: 0 }
@@ -54,17 +52,35 @@ export function healthOf(
   }
 }
 
+/** Of the open segment of a range, and of sealed ones, there may be several. */
+function byRange(troubles: readonly RangeTrouble[]): ReadonlyMap<string, readonly RangeTrouble[]> {
+  const all = new Map<string, RangeTrouble[]>()
+  for (const trouble of troubles) {
+    const text = `${trouble.key.topicId}/${trouble.key.range}`
+    const some = all.get(text)
+    if (some === undefined) all.set(text, [trouble])
+    else some.push(trouble)
+  }
+  return all
+}
+
 function issueOf(
   topic: Topic,
   range: Range,
   living: Living,
-  trouble: RangeTrouble | undefined,
+  troubles: readonly RangeTrouble[] = [],
 ): RangeIssue | undefined {
   const at = { topic: topic.name, range: range.range }
   const open = openOf(range)
+  const ofOpen = troubles.find(({ key }) => key.segment === open?.segment)
+  // Records that cannot be read, or not be believed: worse than that some copies are missing.
+  const ofSealed = troubles.find((trouble) => trouble !== ofOpen)
   if (open !== undefined) {
-    const why = whyUnavailable(topic, open, living, trouble)
+    const why = whyUnavailable(topic, open, living, ofOpen)
     if (why !== undefined) return { ...at, segment: open.segment, kind: 'unavailable', why }
+  }
+  if (ofSealed !== undefined) {
+    return { ...at, segment: ofSealed.key.segment, kind: 'under-replicated', why: ofSealed.text }
   }
   const { replicationFactor } = topic.policy
   for (const { segment, replicas } of replicaSetsOf(range)) {
@@ -73,13 +89,13 @@ function issueOf(
     const why = `${count} of ${replicationFactor} replicas are there`
     return { ...at, segment, kind: 'under-replicated', why }
   }
-  if (trouble === undefined) return undefined
-  return { ...at, segment: trouble.key.segment, kind: 'under-replicated', why: trouble.text }
+  if (ofOpen === undefined) return undefined
+  return { ...at, segment: ofOpen.key.segment, kind: 'under-replicated', why: ofOpen.text }
 }
 
 function whyUnavailable(
   { policy }: Topic,
-  { segment, replicas }: Segment,
+  { replicas }: Segment,
   living: Living,
   trouble: RangeTrouble | undefined,
 ): string | undefined {
@@ -89,7 +105,7 @@ function whyUnavailable(
   if (living.usable < policy.minInsyncReplicas) {
     return `a broker that holds it is missing, and ${living.usable} of at least ${policy.minInsyncReplicas} brokers are there to go on`
   }
-  return trouble?.key.segment === segment ? trouble.text : undefined
+  return trouble?.text
 }
 
 /** By the first segment that has it. Mostly the same brokers hold all of a range, and ranges are many. */

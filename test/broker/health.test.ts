@@ -61,6 +61,22 @@ test('what a coordinator cannot help is told when a broker is missing that it wa
   assert.match(issues(stateWith(ALL), ALL, [trouble])[0] ?? '', /^under-replicated 1: nobody/)
 })
 
+test('what is wrong with a sealed segment is told, and hides nothing of the open one', () => {
+  const key = { topicId: topic(1), range: 0 }
+  const sealed = { key: { ...key, segment: 1 }, text: 'its replicas differ' }
+  const open = { key: { ...key, segment: 2 }, text: 'nobody could say where it ends' }
+  const state = stateWith(ALL, ALL)
+  assert.deepEqual(issues(state, ALL, [sealed]), ['under-replicated 1: its replicas differ'])
+  assert.deepEqual(issues(state, [ONE, TWO], [sealed]), ['under-replicated 1: its replicas differ'])
+  for (const troubles of [
+    [sealed, open],
+    [open, sealed],
+  ]) {
+    const [told] = issues(state, [ONE, TWO], troubles)
+    assert.equal(told, 'unavailable 2: nobody could say where it ends')
+  }
+})
+
 test('all are counted, and a few are named, the unavailable first', () => {
   const state = stateWith(ALL)
   for (let i = 2; i <= 60; i++) {

@@ -129,7 +129,9 @@ export class RangeCare {
     if (from !== open.leader || !open.gave(boot, end, nowMs)) return
     this.asking.done()
     for (const { node } of end.failed) {
-      if (open.unfits.get(node) !== 'restarted') this.avoided.failed(node, nowMs)
+      const unfit = open.unfits.get(node)
+      // Such a one is well, and may be given the next segment.
+      if (unfit !== 'restarted' && unfit !== 'fenced') this.avoided.failed(node, nowMs)
     }
     const text = `the leader of a segment ends it: ${end.why}`
     this.report.say('info', text, { end: end.end, failed: end.failed })

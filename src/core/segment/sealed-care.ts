@@ -22,6 +22,7 @@ const MORE_BROKERS_FOR_MS = 2000
 /** An outcome, or the log entry of a proposal that was applied, comes sooner than this. */
 const SILENT_MS = 5000
 const AGAIN_MS = 500
+const NOBODY = 'unavailable: no replica of a sealed segment is there'
 
 export interface SealedView {
   readonly topicId: TopicId
@@ -167,8 +168,8 @@ export class SealedCare {
   private next(candidates: Candidates, nowMs: number): SettleEffect | ReassignEffect | undefined {
     const { replicas, digest } = this.view.segment
     const living = this.living(candidates)
-    if (living.length === 0)
-      this.report.wrong('unavailable: no replica of a sealed segment is there')
+    if (living.length === 0) this.report.wrong(NOBODY)
+    else if (this.isRight(living, nowMs)) this.report.trouble = undefined
     const found = this.inspections.digests(replicas)
     if (digest === '') {
       if (found.size > 1) this.differ(found)
@@ -183,6 +184,12 @@ export class SealedCare {
       change === undefined && digest !== '' && this.atRest(candidates) && found.size === 0
     if (this.quiet) this.report.trouble = undefined
     return change
+  }
+
+  /** What was wrong is not so any more, also when it is not over: another replica may be missing still. */
+  private isRight(living: readonly NodeId[], nowMs: number): boolean {
+    if (this.report.trouble === NOBODY) return true
+    return this.view.segment.digest !== '' && living.every((node) => this.proven(node, nowMs))
   }
 
   /** The digest of all that are left, if they are whole and as many as an open segment needs. */

@@ -377,6 +377,14 @@ test('an operator may end a segment of which something that was readable is gone
   assert.equal(script.last('roll').why, 'forced')
 })
 
+test('a follower that an earlier coordinator has fenced is well: it may be given the next segment at once', () => {
+  const script = new CareScript({ brokers: 4 })
+  script.passes(200)
+  script.unfit('B', 'fenced')
+  script.gives('A', { end: 3, why: 'follower-failed' }, 'B')
+  assert.equal(names(script.last('stage').replicas), 'ABC')
+})
+
 test('who has not answered the fence gets nothing of the successor, nor soon after, though nobody holds it dead yet', () => {
   const script = new CareScript({ brokers: 3 })
   script.passes(100)

@@ -165,6 +165,23 @@ test('digests that differ are not put to a vote', () => {
   assert.match(world.care.trouble ?? '', /differ/)
 })
 
+test('what is wrong is told as long as it is so, and no longer', () => {
+  const world = new World('ABC', 'ABC', 'd')
+  for (const name of 'ABC') world.dead.add(idOf(name))
+  world.passes(1000)
+  assert.match(world.care.trouble ?? '', /^unavailable/)
+  world.dead.delete(idOf('A'))
+  world.passes(1000)
+  assert.equal(world.care.trouble, undefined)
+  world.holds.set(idOf('A'), { kind: 'whole', digest: 'other' })
+  world.passes(11_000)
+  assert.match(world.care.trouble ?? '', /differ/)
+  world.holds.set(idOf('A'), WHOLE)
+  world.passes(11_000)
+  assert.equal(world.care.trouble, undefined)
+  assert.equal(world.care.idle, false)
+})
+
 test('a replica that is damaged is waited for, and named', () => {
   const world = new World('ABC', 'ABC')
   world.holds.set(idOf('C'), { kind: 'damaged', why: 'a bad checksum' })
