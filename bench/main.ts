@@ -42,7 +42,10 @@ const program = new Command('bench')
   .option('--seconds <n>', 'how long each measurement takes', '10')
   .option('--dir <path>', 'whose disk is measured', '.')
   .addOption(
-    new Option('--brokers <n>', 'of how many brokers the cluster is, in metadata')
+    new Option(
+      '--brokers <n>',
+      'of how many brokers the cluster is, in tail, catchup, metadata and failover',
+    )
       .default(1)
       .argParser(brokerCount),
   )

@@ -33,6 +33,8 @@ export function makeProduceFrame(topicId: TopicId, batch: Uint8Array): Uint8Arra
   return Buffer.concat(produceFrame(VERSION_MAX, 0, ACKS_ALL, 30_000, [slot]))
 }
 
+const REPLICAS_MOST = 3
+
 export interface Measured {
   readonly brokers: readonly BrokerProcess[]
   readonly client: EastGuard
@@ -76,9 +78,19 @@ export async function withBrokers<T>(
 }
 
 /** What nobody would look for: that it ended by itself, and what it said last. */
-function tellEnd({ child, log }: BrokerProcess): void {
-  const how = child.exitCode ?? child.signalCode
-  if (how !== null) process.stderr.write(`a broker has ended by itself with ${how}:\n${log()}\n`)
+function tellEnd(broker: BrokerProcess): void {
+  const how = broker.child.exitCode ?? broker.child.signalCode
+  if (how === null) return
+  process.stderr.write(`a broker has ended by itself with ${how}:\n${broker.log()}\n`)
+}
+
+/** Of a topic whose segments are on as many of the brokers as may be. */
+export function policyOn({ brokers }: Measured): {
+  readonly replicationFactor: number
+  readonly minInsyncReplicas: number
+} {
+  const replicationFactor = Math.min(REPLICAS_MOST, brokers.length)
+  return { replicationFactor, minInsyncReplicas: Math.max(1, replicationFactor - 1) }
 }
 
 interface Started {

@@ -1,6 +1,7 @@
 // catchup: one consumer reads a long partition from offset 0 while producers go on at a fixed rate. Every byte has to come
 // from a file and to cross loopback, so the limit is the slower of the two probes: a plain sequential read of the segment
-// files (both find what the page cache has left of them) and loopback TCP. The producers' p99 is measured before and during.
+// files (both find what the page cache has left of them) and loopback TCP. The producers' p99 is measured before and during. Of several
+// brokers the consumer reads from the leader, whose segments are on all of them.
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,17 +13,23 @@ import { preload } from '../preload.ts'
 import { probeSequentialRead } from '../probes/disk.ts'
 import { probeLoopback } from '../probes/loopback.ts'
 import { readInProcess } from '../reader-process.ts'
+import { replicasOf } from '../replicas.ts'
 import { latencies, type Result } from '../report.ts'
-import { makeBatch, withBroker } from '../workload.ts'
+import { makeBatch, policyOn, withBrokers } from '../workload.ts'
 
 const HISTORY_BYTES = Number(process.env['BENCH_HISTORY_BYTES'] ?? 4 * 1024 ** 3)
+const TOPIC = 'bench'
 const PRODUCED_PER_SECOND = 1000
 
-export async function catchup(dir: string, seconds: number): Promise<Result[]> {
+export async function catchup(dir: string, seconds: number, brokers: number): Promise<Result[]> {
   const batch = makeBatch(62, 1024)
   const batches = Math.ceil(HISTORY_BYTES / batch.length)
-  return withBroker(dir, async ({ broker, client }) => {
-    const topic = await client.admin().createTopic('bench', { policy: { partitions: 1 } })
+  return withBrokers(dir, brokers, async (measured) => {
+    const { client } = measured
+    const policy = { partitions: 1, ...policyOn(measured) }
+    const topic = await client.admin().createTopic(TOPIC, { policy })
+    const [broker] = await replicasOf(measured, TOPIC)
+    if (broker === undefined) throw new Error('the topic has no leader')
     await preload(broker.port, topic.topicId, 1, batch, batches)
     const fromFiles = await readAll(broker.dataDir)
     const limit = Math.min(fromFiles, await probeLoopback(batch.length, 2)) / 1e6
@@ -75,7 +82,7 @@ async function readAll(dataDir: string): Promise<number> {
 async function produceUntil(client: EastGuard, until: Promise<unknown>): Promise<Histogram> {
   const producer = client.producer({ lingerMs: 0 })
   const value = new Uint8Array(800)
-  const send = (): Promise<unknown> => producer.send({ topic: 'bench', value })
+  const send = (): Promise<unknown> => producer.send({ topic: TOPIC, value })
   const { latency } = await openLoop(PRODUCED_PER_SECOND, until, send)
   await producer.close()
   return latency
