@@ -14,14 +14,13 @@ import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 interface Lease {
   readonly untilMs: number
   readonly index: number
+  readonly withheld: ReadonlySet<string>
 }
 
 interface ShardLease {
   seq: number
   newest: Lease
   older: Lease | undefined
-  /** By the newest answer. */
-  withheld: ReadonlySet<string>
 }
 
 interface ShardAt {
@@ -55,15 +54,14 @@ export class LeaseBook {
     if (sentMs === undefined) return
     const keys = withheld.length === 0 ? NONE : new Set(withheld.map(keyText))
     for (const { shard, index } of shards) {
-      const newest = { untilMs: sentMs + this.ttlMs, index }
+      const newest = { untilMs: sentMs + this.ttlMs, index, withheld: keys }
       const lease = this.leases.get(shard)
       if (lease === undefined) {
-        this.leases.set(shard, { seq, newest, older: undefined, withheld: keys })
+        this.leases.set(shard, { seq, newest, older: undefined })
       } else if (lease.seq < seq) {
         lease.seq = seq
         lease.older = lease.newest
         lease.newest = newest
-        lease.withheld = keys
       }
     }
   }
@@ -77,9 +75,17 @@ export class LeaseBook {
   leased(shard: number, key: SegmentKey, appliedIndex: number, nowMs: number): boolean {
     const lease = this.leases.get(shard)
     if (lease === undefined) return false
-    if (lease.withheld.size > 0 && lease.withheld.has(keyText(key))) return false
-    return holds(lease.newest, appliedIndex, nowMs) || holds(lease.older, appliedIndex, nowMs)
+    const { newest, older } = lease
+    // What an answer withholds no answer before it gives, and what it gives is not what that one withheld.
+    if (withholds(newest, key)) return false
+    if (holds(newest, appliedIndex, nowMs)) return true
+    return holds(older, appliedIndex, nowMs) && !withholds(older, key)
   }
+}
+
+function withholds(lease: Lease | undefined, key: SegmentKey): boolean {
+  const { size } = lease?.withheld ?? NONE
+  return size > 0 && lease?.withheld.has(keyText(key)) === true
 }
 
 function holds(lease: Lease | undefined, appliedIndex: number, nowMs: number): boolean {

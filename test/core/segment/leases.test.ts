@@ -51,6 +51,17 @@ test('of a segment that is fenced nothing is confirmed, whatever was before', ()
   assert.equal(book.leased(SHARD, KEY, 11, 250), true)
 })
 
+test('an answer that withheld a segment does not give it when the next one is of an index not applied yet', () => {
+  const book = new LeaseBook(TTL)
+  book.requested(1, 0)
+  book.answered(1, [{ shard: SHARD, index: 10 }], [KEY])
+  book.requested(2, 100)
+  // The successor is open by now: withheld is nothing any more.
+  book.answered(2, [{ shard: SHARD, index: 11 }], [])
+  assert.equal(book.leased(SHARD, KEY, 10, 150), false)
+  assert.equal(book.leased(SHARD, OTHER, 10, 150), true)
+})
+
 test('an answer that was overtaken, comes too late, or answers nothing that was asked, changes nothing', () => {
   const book = new LeaseBook(TTL)
   book.requested(1, 0)
