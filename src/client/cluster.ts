@@ -4,7 +4,7 @@
 // Retrying lives here for everything that is not produce or consume: those two know better what a retry may do.
 
 import { Backoff } from '../base/backoff.ts'
-import { EastGuardError } from '../base/errors.ts'
+import { EastGuardError, type ErrorCode } from '../base/errors.ts'
 import type { BrokerView, TopicView } from '../model/metadata.ts'
 import { redirectIn } from '../model/redirect.ts'
 import type { Address } from '../ports/streams.ts'
@@ -49,6 +49,14 @@ const SEED_HELLO_MS = 1000
 const SEED_ATTEMPT_MS_LEAST = 2000
 /** A route older than this is looked up again before it is used: partitions may have been added. */
 const ROUTE_AGE_MS_MAX = 60_000
+
+/** It cannot be reached, or cannot reach the others: another one may. */
+const ASK_ANOTHER: ReadonlySet<ErrorCode> = new Set([
+  'CONNECTION_FAILED',
+  'TIMEOUT',
+  'METADATA_UNAVAILABLE',
+  'NOT_READY',
+])
 
 export class Cluster {
   readonly ports: ClientPorts
@@ -107,7 +115,7 @@ export class Cluster {
       } catch (error) {
         if (!(error instanceof EastGuardError) || !error.retriable) throw error
         if (error.code === 'NOT_LEADER') to = redirectIn(error).brokers[0]?.address ?? to
-        if (error.code === 'CONNECTION_FAILED' || error.code === 'TIMEOUT') {
+        if (ASK_ANOTHER.has(error.code)) {
           if (to === undefined) this.nextSeed(asked)
           to = undefined
         }

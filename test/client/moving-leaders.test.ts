@@ -41,6 +41,24 @@ test('a broker that lags sends nobody back to a leader of an earlier segment', a
   await w.until(w.client.close())
 })
 
+test('where leaders are is asked of others when a broker is cut off from them', async () => {
+  const w = await clusterWorld(SHAPE)
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 10_000 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  // It is reached still, and has heard of nothing.
+  const { broker } = w.cluster.member(0)
+  broker.cutOff = true
+  broker.fate = () => ({ kind: 'silence', stored: false })
+  w.cluster.member(0).lags = true
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const beganMs = w.clock.monotonic()
+  assert.equal((await w.until(producer.send({ topic: 't', value: '1' }))).offset, 1)
+  const tookMs = w.clock.monotonic() - beganMs
+  assert.ok(tookMs < 3000, `${tookMs} ms`)
+  await w.until(w.client.close())
+})
+
 test('brokers that send a producer in a circle are asked with growing pauses, until the delivery time-out', async () => {
   const w = await clusterWorld(SHAPE)
   const { members } = w.cluster

@@ -73,6 +73,8 @@ export class FakeBroker {
   refuse: (batch: Uint8Array) => ErrorCode | undefined = () => undefined
   produceFrames = 0
   receivedBytes = 0
+  /** From the others: nobody tells it what is true. */
+  cutOff = false
   clusterId: string = 'c'.repeat(32)
   deletions = 0
   /** Connections taken, and creation tokens seen. */
@@ -202,6 +204,11 @@ export class FakeBroker {
         )
         return
       case OPERATION.DESCRIBE_TOPICS: {
+        if (this.cutOff) {
+          const error = new EastGuardError('METADATA_UNAVAILABLE', 'no leader answers')
+          answer(errorFrame(OPERATION.DESCRIBE_TOPICS, id, error))
+          return
+        }
         const { names } = readRequest(describeTopics, frame)
         const topics = names.map((name) => {
           const topic = this.topics.get(name)
