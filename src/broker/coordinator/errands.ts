@@ -7,6 +7,7 @@ import { EastGuardError } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import { shardOfTopic } from '../../model/shards.ts'
+import { DiskError } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { SegmentMessage } from '../../wire/peer/segments.ts'
 import type { ReplicaHooks, Replicas } from '../replica/types.ts'
@@ -76,7 +77,8 @@ export class Errands {
       },
       (error: unknown) => {
         this.underWay.delete(name)
-        if (!(error instanceof EastGuardError)) throw error
+        // A disk that failed stops the broker, which others find out by themselves.
+        if (!(error instanceof EastGuardError || error instanceof DiskError)) throw error
         const { topicId, range, segment } = asked.key
         const fields = { topicId, range, segment, node: from, why: error.message }
         this.log.debug(`a coordinator's ${asked.kind} is not answered`, fields)
