@@ -90,6 +90,20 @@ test('one signal ends all that wait on it, and nothing else', async () => {
   await w.until(w.client.close())
 })
 
+test('who did not answer, or what is missing, is told with a record whose time is over', async () => {
+  const w = await world()
+  w.broker.create('t', 1)
+  const told = async (idempotent: boolean, what: RegExp): Promise<void> => {
+    const producer = w.client.producer({ deliveryTimeoutMs: 1000, idempotent })
+    await assert.rejects(w.until(producer.send({ topic: 't', value: 'x' })), what)
+  }
+  w.broker.fate = () => ({ kind: 'silence', stored: false })
+  await told(false, /got no answer from broker:2921 within deliveryTimeoutMs/)
+  w.broker.cutOff = true
+  await told(true, /the last attempt ended with METADATA_UNAVAILABLE: no leader answers/)
+  await w.until(w.client.close())
+})
+
 test('records whose time is over are told so, wherever they wait', async () => {
   const w = await world()
   w.broker.create('t', 1)

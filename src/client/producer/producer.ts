@@ -16,7 +16,7 @@ import { partitionOf } from '../../model/partitioner.ts'
 import type { Timer } from '../../ports/clock.ts'
 import type { Producer, ProducerRecord, RecordPlace, SendOptions } from '../api.ts'
 import type { Cluster } from '../cluster.ts'
-import type { TopicRoute } from '../route.ts'
+import { addressName, type TopicRoute } from '../route.ts'
 import { aborted, deadlineIn } from '../timing.ts'
 import { ProducerBatch } from './batch.ts'
 import { Generations } from './generations.ts'
@@ -29,6 +29,7 @@ import {
   type ProducerSettings,
   recordSize,
 } from './settings.ts'
+import { targetOf } from './target.ts'
 import { laneOf, type Topic, topicOf } from './topic.ts'
 
 /** Records that wait for room in the buffer. */
@@ -414,8 +415,11 @@ export class BatchingProducer implements Producer {
     const nowMs = this.cluster.ports.clock.monotonic()
     for (const topic of this.topics.values()) {
       for (const lane of topic.lanes) {
-        lane?.queue.expire(nowMs, ({ trouble }) => this.late(topic.route.view.name, trouble))
-        if (lane !== undefined) this.sender.ready(lane)
+        if (lane === undefined) continue
+        const { name } = topic.route.view
+        const trouble = this.sender.troubleOf(lane)
+        lane.queue.expire(nowMs, (batch) => this.late(name, batch.trouble ?? trouble, lane))
+        this.sender.ready(lane)
       }
     }
     for (const [name, { waiting }] of this.lookups) {
@@ -433,11 +437,13 @@ export class BatchingProducer implements Producer {
     }
   }
 
-  private late(topic: string, trouble?: EastGuardError): EastGuardError {
+  private late(topic: string, trouble?: EastGuardError, lane?: Lane): EastGuardError {
     const within = `within deliveryTimeoutMs (${this.settings.deliveryTimeoutMs} ms)`
     const detail = { maybeStored: false }
     if (trouble === undefined) {
-      const message = `a record for '${topic}' got no answer ${within}`
+      const address = lane === undefined ? undefined : targetOf(lane).address
+      const from = address === undefined ? '' : ` from ${addressName(address)}`
+      const message = `a record for '${topic}' got no answer${from} ${within}`
       return new EastGuardError('TIMEOUT', message, { detail })
     }
     const { code, hint } = trouble

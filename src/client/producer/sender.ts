@@ -76,6 +76,8 @@ export class Sender {
   private listed: Lane[] = []
   private scheduled = false
   private identity: Promise<ProducerIdentity> | undefined
+  /** Why none could be had until now. */
+  private identityTrouble: EastGuardError | undefined
   private readonly flights: Flights
 
   constructor(cluster: Cluster, hooks: SenderHooks) {
@@ -277,13 +279,23 @@ export class Sender {
       })
   }
 
+  /** Why it has no producer id yet, where it needs one. */
+  troubleOf(lane: Lane): EastGuardError | undefined {
+    return lane.identifying ? this.identityTrouble : undefined
+  }
+
   private identify(lane: Lane): void {
     if (lane.identifying) return
     lane.identifying = true
     // All lanes begin under one producer id; one whose epochs are used up gets another.
     if (this.identity === undefined || lane.identifiedBefore) {
       const deadline = deadlineIn(this.cluster.ports.clock, this.cluster.settings.requestTimeoutMs)
-      this.identity = this.cluster.call('getting a producer id', allocateProducerId, {}, deadline)
+      const what = 'getting a producer id'
+      const note = (error: EastGuardError): void => {
+        this.identityTrouble = error
+      }
+      this.identityTrouble = undefined
+      this.identity = this.cluster.call(what, allocateProducerId, {}, deadline, undefined, note)
     }
     const asked = this.identity
     asked.then(

@@ -55,6 +55,10 @@ import { FakeStreams } from './fake-streams.ts'
 /** Nothing is amiss. */
 const WELL = { underReplicated: 0, unavailable: 0, issues: [] } as const
 const FRAME_BYTES_MAX = 72 * 1024 * 1024
+const NEEDS_OTHERS: ReadonlySet<number> = new Set([
+  OPERATION.DESCRIBE_TOPICS,
+  OPERATION.ALLOCATE_PRODUCER_ID,
+])
 
 /** What happens to one PRODUCE frame. */
 export type Fate =
@@ -190,7 +194,13 @@ export class FakeBroker {
     const answer = (response: Uint8Array): void => {
       connection.write([response])
     }
-    switch (operationOf(frame)) {
+    const operation = operationOf(frame)
+    if (this.cutOff && NEEDS_OTHERS.has(operation)) {
+      const error = new EastGuardError('METADATA_UNAVAILABLE', 'no leader answers')
+      answer(errorFrame(operation, id, error))
+      return
+    }
+    switch (operation) {
       case OPERATION.HELLO:
         answer(
           responseFrame(hello, id, {
@@ -204,11 +214,6 @@ export class FakeBroker {
         )
         return
       case OPERATION.DESCRIBE_TOPICS: {
-        if (this.cutOff) {
-          const error = new EastGuardError('METADATA_UNAVAILABLE', 'no leader answers')
-          answer(errorFrame(OPERATION.DESCRIBE_TOPICS, id, error))
-          return
-        }
         const { names } = readRequest(describeTopics, frame)
         const topics = names.map((name) => {
           const topic = this.topics.get(name)
@@ -272,7 +277,7 @@ export class FakeBroker {
         this.streams.close(connection, id)
         return
       default:
-        assert.fail(`the fake broker does not know operation ${operationOf(frame)}`)
+        assert.fail(`the fake broker does not know operation ${operation}`)
     }
   }
 
