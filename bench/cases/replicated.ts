@@ -9,11 +9,17 @@ import { type LoadResult, run } from '../load.ts'
 import { replicasOf, rollsOf, type Used, usedDuring } from '../replicas.ts'
 import { latencies, type Result } from '../report.ts'
 import type { Measured } from '../workload.ts'
-import { HELLO_FRAME, makeBatch, makeProduceFrame, withBroker, withBrokers } from '../workload.ts'
+import { HELLO_FRAME, makeBatch, makeProduceFrame, policyOn, withBrokers } from '../workload.ts'
 
 const BROKERS = 3
 const WARMUP_SECONDS = 2
 const TOPIC = 'bench'
+/** For whoever looks for where the time goes: one of the two works, and fewer shards. */
+const ONLY = process.env['BENCH_WORK']
+const FLAGS =
+  process.env['BENCH_SHARDS'] === undefined
+    ? []
+    : [`--metadata-shards=${process.env['BENCH_SHARDS']}`]
 
 interface Work {
   readonly name: string
@@ -56,26 +62,15 @@ function works(): readonly Work[] {
 export async function replicated(dir: string, seconds: number): Promise<Result[]> {
   const results: Result[] = []
   for (const work of works()) {
-    const before = await alone(dir, seconds, work)
-    const three = await withBrokers(dir, BROKERS, (measured) => measure(measured, seconds, work))
-    const after = await alone(dir, seconds, work)
-    const limit = ((before + after) / 2) * work.each
-    results.push(...tell(work, three, limit))
+    if (ONLY !== undefined && !work.name.startsWith(ONLY)) continue
+    const on = (brokers: number): Promise<Found> =>
+      withBrokers(dir, brokers, (measured) => measure(measured, seconds, work), FLAGS)
+    const before = await on(1)
+    const three = await on(BROKERS)
+    const after = await on(1)
+    results.push(...tell(work, three, [before, after]))
   }
   return results
-}
-
-function alone(dir: string, seconds: number, work: Work): Promise<number> {
-  return withBroker(dir, async ({ broker, client }) => {
-    const { topicId } = await client.admin().createTopic(TOPIC, { policy: { partitions: 1 } })
-    const { perSecond } = await load(
-      broker.port,
-      makeProduceFrame(topicId, work.batch),
-      seconds,
-      work,
-    )
-    return perSecond
-  })
 }
 
 function load(port: number, frame: Uint8Array, seconds: number, work: Work): Promise<LoadResult> {
@@ -84,15 +79,15 @@ function load(port: number, frame: Uint8Array, seconds: number, work: Work): Pro
   return run({ port, hello: HELLO_FRAME, frame, connections, inFlight, seconds, warmupSeconds })
 }
 
-interface Three extends LoadResult {
+interface Found extends LoadResult {
   /** The leader's, then the followers'. */
   readonly used: readonly Used[]
   readonly rolls: number
   readonly replicasLeast: number
 }
 
-async function measure(measured: Measured, seconds: number, work: Work): Promise<Three> {
-  const policy = { partitions: 1, replicationFactor: BROKERS, minInsyncReplicas: 2 }
+async function measure(measured: Measured, seconds: number, work: Work): Promise<Found> {
+  const policy = { partitions: 1, ...policyOn(measured) }
   const { topicId } = await measured.client.admin().createTopic(TOPIC, { policy })
   const replicas = await replicasOf(measured, TOPIC)
   const frame = makeProduceFrame(topicId, work.batch)
@@ -102,15 +97,16 @@ async function measure(measured: Measured, seconds: number, work: Work): Promise
   return { ...result, used, ...(await rollsOf(measured.client, TOPIC)) }
 }
 
-function tell(work: Work, three: Three, limit: number): readonly Result[] {
-  const { perSecond, latency, errors, answered, used, rolls, replicasLeast } = three
+function tell(work: Work, three: Found, alone: readonly Found[]): readonly Result[] {
+  const { perSecond, latency, errors, used, rolls, replicasLeast } = three
   const value = perSecond * work.each
+  const limit = mean(alone.map((one) => one.perSecond)) * work.each
   const name = 'replicated'
-  const [leader, ...followers] = used.map(({ seconds }) => (seconds * work.perCount) / answered)
-  const starved = Math.max(...used.map(({ starvedPart }) => starvedPart)) * 100
+  const [leader = 0, ...followers] = costs(work, three)
+  const single = mean(alone.flatMap((one) => costs(work, one)))
   const cost = (who: string, of: number): Result => ({
     name,
-    case: `processor for ${work.per}, ${who}`,
+    case: `processor for ${work.per}, ${who}; one broker: ${single.toFixed(2)}`,
     unit: 's',
     value: of,
   })
@@ -125,13 +121,22 @@ function tell(work: Work, three: Three, limit: number): readonly Result[] {
       ...latencies(latency),
       errors,
     },
-    cost('leader', leader ?? 0),
-    cost('a follower', followers.reduce((sum, one) => sum + one, 0) / followers.length),
+    cost('leader', leader),
+    cost('a follower', mean(followers)),
     {
       name,
       case: 'waiting for a processor meanwhile, the longest',
       unit: '% of the time',
-      value: starved,
+      value: Math.max(...used.map(({ starvedPart }) => starvedPart)) * 100,
     },
   ]
+}
+
+/** Of each broker. */
+function costs(work: Work, { used, answered }: Found): readonly number[] {
+  return used.map(({ seconds }) => (seconds * work.perCount) / answered)
+}
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0) / Math.max(1, numbers.length)
 }
