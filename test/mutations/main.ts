@@ -13,6 +13,7 @@ import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
+import { REPLICATION_MUTATIONS } from './replication.ts'
 import { SEGMENT_MUTATIONS } from './segment.ts'
 import { type Mutation, STORAGE_MUTATIONS } from './storage.ts'
 import { SWIM_MUTATIONS } from './swim.ts'
@@ -29,6 +30,7 @@ const JUDGES: readonly Judge[] = [
   { main: 'test/sim/main.js', mutations: STORAGE_MUTATIONS },
   { main: 'test/sim/main.js', scenario: 'cluster', mutations: CLUSTER_MUTATIONS },
   { main: 'test/sim/main.js', scenario: 'membership', mutations: MEMBERSHIP_MUTATIONS },
+  { main: 'test/sim/main.js', scenario: 'replication', mutations: REPLICATION_MUTATIONS },
   { main: 'test/broker/shards/main.js', mutations: SHARDS_MUTATIONS },
   { main: 'test/core/raft/main.js', mutations: RAFT_MUTATIONS },
   { main: 'test/core/segment/main.js', mutations: SEGMENT_MUTATIONS },

@@ -7,6 +7,7 @@ import { CLUSTER_MUTATIONS, SHARDS_MUTATIONS } from './cluster.ts'
 import { MEMBERSHIP_MUTATIONS } from './membership.ts'
 import { editsOf, mutate } from './mutate.ts'
 import { RAFT_MUTATIONS } from './raft.ts'
+import { REPLICATION_MUTATIONS } from './replication.ts'
 import { SEGMENT_MUTATIONS } from './segment.ts'
 import { STORAGE_MUTATIONS } from './storage.ts'
 import { SWIM_MUTATIONS } from './swim.ts'
@@ -16,6 +17,7 @@ test('every mutation changes what it means to change', () => {
     ...STORAGE_MUTATIONS,
     ...CLUSTER_MUTATIONS,
     ...SHARDS_MUTATIONS,
+    ...REPLICATION_MUTATIONS,
     ...MEMBERSHIP_MUTATIONS,
     ...RAFT_MUTATIONS,
     ...SEGMENT_MUTATIONS,

@@ -1,6 +1,7 @@
 // What must be true of segments in the brokers' copies of the metadata, looked at from outside while they work.
 //
 //   [I6]   a sealed segment stays sealed, at the same end, with the same entries: its digest, once known, stays
+//   [I3]   what is sent after a segment has ended is not acknowledged as a part of it
 //   [I4]   a segment begins in each partition no lower than the one before it
 //   [I14]  in the end every range can be written, every segment has its replicas, is settled, and has no tail left
 
@@ -19,6 +20,8 @@ export class Ends {
   private readonly watcher: Watcher
   private readonly known = new Map<string, Known>()
   private readonly seen = new WeakMap<Range, true>()
+  /** By topic and partition: where the newest segment begins. */
+  private readonly begins = new Map<string, number>()
 
   constructor(machines: readonly Machine[], watcher: Watcher) {
     this.machines = machines
@@ -46,8 +49,21 @@ export class Ends {
       const back = before?.firstOffsets.some((first, i) => (segment.firstOffsets[i] ?? 0) < first)
       if (back === true) this.watcher.violation(`${where} begins below the one before it`)
       before = segment
+      this.noteBegin(topic.topicId, range.firstPartition, segment)
       if (segment.state === 'sealed') this.sealed(key, segment, where)
     }
+  }
+
+  private noteBegin(topicId: string, firstPartition: number, { firstOffsets }: Segment): void {
+    for (const [i, offset] of firstOffsets.entries()) {
+      const key = `${topicId}/${firstPartition + i}`
+      this.begins.set(key, Math.max(offset, this.begins.get(key) ?? 0))
+    }
+  }
+
+  /** All below has been sealed, as far as anybody knows: nothing that is sent from now on is acknowledged there. */
+  beginOf(topicId: string, partition: number): number {
+    return this.begins.get(`${topicId}/${partition}`) ?? 0
   }
 
   private sealed(key: string, { endEntry = -1, digest }: Segment, where: string): void {

@@ -156,10 +156,10 @@ function topicPlans(chance: Prng, lossy: boolean): readonly TopicPlan[] {
 }
 
 function writerPlans(chance: Prng, topics: readonly TopicPlan[]): readonly WriterPlan[] {
-  const acks = ['all', 'all', 'all', chance.below(2) === 0 ? '1' : '0'] as const
+  const acks = ['all', 'all', '1', chance.below(2) === 0 ? 'all' : '0'] as const
   return acks.map((one, i) => ({
     host: `w${i + 1}`,
-    topic: i === 2 ? topics.length - 1 : i === 3 ? chance.below(topics.length) : 0,
+    topic: i === 1 ? topics.length - 1 : i === 3 ? chance.below(topics.length) : 0,
     acks: one,
     thinkMsMax: 500 + chance.below(1500),
   }))
@@ -178,7 +178,7 @@ function steps(
   }
   const few = loss === 'restore' ? HARMLESS : KINDS
   const kinds = few.filter(() => chance.below(4) === 0)
-  for (let left = kinds.length === 0 ? 0 : 2 + chance.below(20); left > 0; left--) {
+  for (let left = kinds.length === 0 ? 0 : 6 + chance.below(25); left > 0; left--) {
     const atMs = chance.below(untilMs)
     for (const step of drawn(chance, kinds[chance.below(kinds.length)] as Kind, hosts)) {
       add(step, atMs)

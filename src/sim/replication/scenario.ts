@@ -4,7 +4,7 @@
 //                                 liveness: at 40 s trouble ends, and within a bound all is as it should be [I14]
 //
 // Judged are: records, by ../judge.ts [I1 I4 I5 I10 I11]; what lies on disks, by disks.ts [I2 I7]; what the metadata says of
-// segments, by ends.ts [I6 I14]; topics that come and go, by passing-topic.ts [I15]. A run is the same to the letter each time.
+// segments, by ends.ts [I3 I6 I14]; topics that come and go, by passing-topic.ts [I15]. A run is the same to the letter each time.
 
 import type { Topic } from '../../core/metadata/types.ts'
 import { Faults } from '../cluster/faults.ts'
@@ -66,6 +66,8 @@ class Run extends Stage {
   private readonly readers: readonly Reader[]
   private readonly passing: PassingTopic
   private readonly flipped = new Set<number>()
+  /** Of topics, by name. */
+  private readonly ids = new Map<string, string>()
 
   constructor(plan: ReplicationPlan, loop: Loop) {
     super(plan.seed, loop)
@@ -120,6 +122,7 @@ class Run extends Stage {
       plan,
       number,
       topic: this.topic(plan.topic),
+      beginOf: (topic, partition) => this.ends.beginOf(this.ids.get(topic.name) ?? '', partition),
       onAcknowledged: (name, { minInsync }) => this.disks.mustHave(name, minInsync, 'acknowledged'),
     })
   }
@@ -174,7 +177,8 @@ class Run extends Stage {
       const until = this.world.clock.monotonic() + START_MS_MAX
       for (;;) {
         try {
-          await client.admin().createTopic(topic.name, { policy, ifNotExists: true })
+          const made = await client.admin().createTopic(topic.name, { policy, ifNotExists: true })
+          this.ids.set(topic.name, made.topicId)
           break
         } catch (error) {
           const code = codeOf(error)

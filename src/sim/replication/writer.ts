@@ -25,6 +25,8 @@ export interface WriterOptions {
   readonly watcher: Watcher
   /** Of acks=all, in the turn in which the producer is told. */
   readonly onAcknowledged: (name: string, topic: TopicPlan) => void
+  /** What is sent now is acknowledged at no offset below. */
+  readonly beginOf: (topic: TopicPlan, partition: number) => number
 }
 
 export class Writer {
@@ -71,11 +73,17 @@ export class Writer {
 
   /** Resolves with the code of what went wrong. */
   private send(partition: number, bytes: number): Promise<string | undefined> {
-    const { judge, number, plan, topic, watcher, onAcknowledged } = this.options
+    const { judge, number, plan, topic, watcher, onAcknowledged, beginOf } = this.options
     const strict = plan.acks === 'all'
+    const begin = beginOf(topic, partition)
     const { name, value } = judge.send(topic.name, number, partition, bytes, strict)
     return this.producer.send({ topic: topic.name, partition, value }).then(
       (place) => {
+        if (place.offset >= 0 && place.offset < begin) {
+          const where = `${topic.name} ${partition} offset ${place.offset}`
+          const what = `${name} is acknowledged at acks ${plan.acks} as ${where}`
+          watcher.violation(`${what}, but ${begin} had been sealed below before it was sent`)
+        }
         if (!strict) return undefined
         judge.acknowledge(name, place.partition, place.offset)
         onAcknowledged(name, topic)
