@@ -279,7 +279,7 @@ class Store implements LogStore {
   }
 
   private async removeDamaged(key: SegmentKey): Promise<void> {
-    const { disk, catalog } = this.env
+    const { catalog } = this.env
     const text = keyText(key)
     const known = Array.from(catalog.segments()).find((each) => keyText(each.key) === text)
     assert(
@@ -294,8 +294,21 @@ class Store implements LogStore {
     const base = segmentBase(name, key)
     await this.trash.remove(DATA_EXTENSIONS.map((extension) => `${base}.${extension}`))
     // Only now: a crash before this finds the mark, or what is marked.
+    await this.forgetDamage(key)
+  }
+
+  private async forgetDamage(key: SegmentKey): Promise<void> {
+    const { disk } = this.env
     this.forgetting = this.forgetting.catch(() => {}).then(() => forgetSegmentDamage(disk, key))
     await this.forgetting
+  }
+
+  async acquit(key: SegmentKey, end: number): Promise<boolean> {
+    const segment = this.segments.get(key)
+    if (segment === undefined || !(await isWholeTo(segment, end))) return false
+    await this.changing(this.forgetDamage(key))
+    segment.acquitted()
+    return true
   }
 
   private async removeSegments(keys: readonly SegmentKey[]): Promise<void> {
@@ -367,4 +380,18 @@ class Store implements LogStore {
       this.env.log.warn('the write-ahead log did not close cleanly', { err: error })
     })
   }
+}
+
+/** All entries below `end` are there, and good. */
+async function isWholeTo(segment: SegmentLog, end: number): Promise<boolean> {
+  if (segment.durableEnd < end) return false
+  try {
+    for await (const entries of segment.salvage(0)) {
+      if ((entries.at(-1)?.entryNumber ?? 0) + 1 >= end) break
+    }
+  } catch (error) {
+    if (error instanceof EastGuardError && error.code === 'DAMAGED') return false
+    throw error
+  }
+  return true
 }

@@ -249,6 +249,15 @@ export class Segment implements StoredSegment {
     return this.reads.scan(fromEntry)
   }
 
+  salvage(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    return this.reads.scan(fromEntry, true)
+  }
+
+  /** What was lost lies at or above its end. */
+  acquitted(): void {
+    this.damage = undefined
+  }
+
   /** Throws what a reader is told when there is nothing to read any more. */
   checkServed(): void {
     if (this.damage !== undefined) throw new EastGuardError('DAMAGED', this.damage)

@@ -91,6 +91,11 @@ export interface SegmentLog {
   readByTime(partition: number, timestamp: number): Promise<Entry | undefined>
   /** All entries from `fromEntry` on in entry order, durable ones only, a chunk at a time: for folding range state. */
   scan(fromEntry: number): AsyncIterable<readonly Entry[]>
+  /**
+   * The same of a segment that is marked as damaged: what there is of it is checked like everything else, and rejects with
+   * DAMAGED where it is bad; but nobody knows whether it is all. For who has nothing better.
+   */
+  salvage(fromEntry: number): AsyncIterable<readonly Entry[]>
 }
 
 /**
@@ -148,6 +153,11 @@ export interface LogStore {
    * empty copy of an open segment would be believed.
    */
   replaceSegment(key: SegmentKey): Promise<void>
+  /**
+   * Of a segment that is marked, and of which it is known by now that it ends at `end`: all below is read, and when it is whole
+   * and there, the mark is taken away, since what was lost lay at or above the end. False: some of it is bad or missing.
+   */
+  acquit(key: SegmentKey, end: number): Promise<boolean>
   /**
    * Removes everything of a topic, which the catalog has no more. Queued entries of it are dropped; its disk space is free
    * when it resolves. Without its name all directories are looked through.

@@ -214,6 +214,57 @@ test('an open segment that lost entries is marked, though others have it, and st
   await repairedDespite(disk.snapshot(), 'marked')
 })
 
+/** Entry 30 is lost in the WAL, and what is behind it. */
+async function withoutEnd(): Promise<SimDisk> {
+  const disk = await written(ENTRIES, false)
+  const wal = disk.paths().filter((path) => path.startsWith('wal/'))
+  const bytes = Buffer.from(disk.bytesOf(wal[0] as string))
+  const at = bytes.indexOf(Buffer.from(entries()[30]?.batch.subarray(61) as Uint8Array))
+  disk.flipBit(wal[0] as string, at + 5, 1)
+  return disk
+}
+
+async function salvaged(log: SegmentLog | undefined): Promise<readonly Entry[]> {
+  const all: Entry[] = []
+  if (log !== undefined) for await (const some of log.salvage(0)) all.push(...some)
+  return all
+}
+
+test('what is there of a marked segment can be had, and the mark goes when it ends there', async () => {
+  const disk = await withoutEnd()
+  const store = await open(disk, { elsewhere: true })
+  const log = store.find(KEY)
+  assert.ok(log?.damage !== undefined)
+  await assert.rejects(scanAll(log), { code: 'DAMAGED' })
+  assert.deepEqual(plain(await salvaged(log)), plain(entries().slice(0, 30)))
+  assert.equal(await store.acquit(KEY, 31), false)
+  assert.ok(log.damage !== undefined)
+  assert.equal(await store.acquit(KEY, 30), true)
+  await log.seal(30)
+  assert.deepEqual(plain(await scanAll(log)), plain(entries().slice(0, 30)))
+  disk.crash(CUT)
+  const again = await open(disk, { endEntry: 30, elsewhere: true })
+  assert.equal(again.find(KEY)?.damage, undefined)
+  assert.deepEqual(
+    plain(await scanAll(again.find(KEY) as SegmentLog)),
+    plain(entries().slice(0, 30)),
+  )
+  await again.close()
+})
+
+test('a mark stays where something below the end is bad', async () => {
+  const disk = await withoutEnd()
+  await (await open(disk, { elsewhere: true })).close()
+  disk.flipBit(LOG, 9000, 3)
+  const store = await open(disk, { elsewhere: true })
+  const log = store.find(KEY)
+  await assert.rejects(salvaged(log), { code: 'DAMAGED' })
+  assert.equal(await store.acquit(KEY, 30), false)
+  assert.ok(log?.damage !== undefined)
+  assert.equal(await store.acquit(KEY, 1), true)
+  await store.close()
+})
+
 test('lost records of the WAL do not damage a sealed segment that others have', async () => {
   const disk = await written(ENTRIES, false)
   const wal = disk.paths().filter((path) => path.startsWith('wal/'))

@@ -55,7 +55,8 @@ async function loadFold(copy: RangeCopy): Promise<void> {
   }
 }
 
-async function stagedState(copy: RangeCopy): Promise<RangeState> {
+/** As it is where the open segment begins. Rejects with DAMAGED. */
+export async function stagedState(copy: RangeCopy): Promise<RangeState> {
   const { range, context, open, key } = copy
   const { token, firstOffsets } = open
   if (token === '') {

@@ -130,8 +130,13 @@ export class Repairs {
       const segment = this.segmentOf(key)
       if (this.stopped || segment?.endEntry === undefined) return true
       if (!segment.replicas.includes(this.context.nodeId)) return true
-      if (store.find(key)?.damage !== undefined && !(await this.hasOther(key, segment)))
-        return false
+      if (store.find(key)?.damage !== undefined && !(await this.hasOther(key, segment))) {
+        // An operator may have ended it where this copy is whole.
+        if (!(await store.acquit(key, segment.endEntry))) return false
+        this.context.log.info('a damaged segment is whole up to its end, and is served again', {
+          ...key,
+        })
+      }
       const log = await this.openCopy(key, segment.endEntry)
       if (log === undefined) continue
       if (isWhole(log, segment.endEntry)) {

@@ -15,6 +15,7 @@ import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { StageOrder as StageOrderMessage } from '../../wire/peer/segments.ts'
 import type { RangeContext } from '../range/context.ts'
 import type { RangeCopy } from '../range/copy.ts'
+import { stagedState } from '../range/load.ts'
 
 export type StageOrder = Omit<StageOrderMessage, 'kind'>
 
@@ -111,6 +112,9 @@ export class Stager {
 
   /** The range state as it is with all entries below the end, and none above. */
   private async fold(copy: RangeCopy, { key, end }: StageOrder): Promise<RangeState> {
+    if (copy.status === 'broken' && copy.key.segment === key.segment) {
+      return await this.foldDamaged(copy, end)
+    }
     await copy.ensureLoaded()
     const { state } = copy
     if (state === undefined || copy.key.segment !== key.segment) {
@@ -127,12 +131,31 @@ export class Stager {
     return own
   }
 
+  /** An operator has said where it ends, though nobody is sure that this is all: a damaged copy is the best that there is. */
+  private async foldDamaged(copy: RangeCopy, end: number): Promise<RangeState> {
+    const { key } = copy
+    const state = await stagedState(copy)
+    const log = this.context.store.find(key)
+    let next = 0
+    if (log !== undefined && end > 0) {
+      for await (const entries of log.salvage(0)) {
+        for (const entry of entries) if (entry.entryNumber < end) state.fold(entry)
+        next = (entries.at(-1)?.entryNumber ?? -1) + 1
+        if (next >= end) break
+      }
+    }
+    if (next >= end) return state
+    const what = `the segment is to end at ${end}, and ${next} entries of it can be read here`
+    throw new EastGuardError('METADATA_CONFLICT', what)
+  }
+
   private async entries(key: SegmentKey, from: number, end: number): Promise<readonly Entry[]> {
     const found: Entry[] = []
     if (from >= end) return found
     const log = this.context.store.find(key)
     if (log !== undefined) {
-      for await (const entries of log.scan(from)) {
+      const here = log.damage === undefined ? log.scan(from) : log.salvage(from)
+      for await (const entries of here) {
         for (const entry of entries) if (entry.entryNumber < end) found.push(entry)
         if (found.length >= end - from) break
       }

@@ -131,7 +131,9 @@ async function openAll(
     const walFirst = first === undefined || !Number.isFinite(first) ? undefined : first
     const repairable = isRepairable(catalog.get(text))
     const segment = await engine.open(key, { topicName, walFirst, repairable })
-    if (salvaged) segment.markDamaged('entries before those in its .salvage are lost')
+    // Sealed where it is whole, it lacks nothing: what stands behind a gap lies above its end.
+    const whole = segment.end >= (catalog.get(text)?.endEntry ?? Infinity)
+    if (salvaged && !whole) segment.markDamaged('entries before those in its .salvage are lost')
     segments.set(text, segment)
   }
   for (const [text, { key, topicName, first }] of inWal) {

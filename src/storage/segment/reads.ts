@@ -109,10 +109,11 @@ export class SegmentReads {
     }
   }
 
-  async *scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
+  /** `marked`: also of a segment that is not served, since it is marked as damaged. */
+  async *scan(fromEntry: number, marked: boolean = false): AsyncIterable<readonly Entry[]> {
     let next = fromEntry
     while (next < this.segment.durableEnd) {
-      this.segment.checkServed()
+      if (!marked) this.segment.checkServed()
       if (next >= this.segment.tail.start) {
         const end = Math.min(this.segment.durableEnd, next + SCAN_ENTRIES)
         const entries = this.segment.tail.slice(next, end)

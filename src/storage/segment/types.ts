@@ -72,6 +72,8 @@ export interface StoredSegment extends SegmentLog, WalTarget {
   cut(end: number): Promise<void>
   /** Bytes of this segment are lost; it is not served any more. Reasons add up. */
   markDamaged(what: string): void
+  /** The mark is taken away. */
+  acquitted(): void
   /** Ends all background work, lets go of memory, WAL and open files. The files themselves are the caller's to remove. */
   retire(): Promise<void>
 }

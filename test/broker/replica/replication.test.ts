@@ -334,6 +334,34 @@ test('a time is looked for where all is that is old', async () => {
   await assert.rejects(rig.node(A).broker.findOffset(key.topicId, 0, 0), { code: 'NOT_REPLICA' })
 })
 
+test('a damaged copy, when there is no other, is the best that an end by force can be made from, and is read up to it', async () => {
+  await using rig = await Rig.make({ minInsyncReplicas: 1 })
+  for (let i = 0; i < 4; i++) await rig.produce(A, `${i}`)
+  const { key } = rig
+  const { store } = rig.node(A)
+  await rig.stop(A)
+  const damaged = store.find(key)
+  assert.ok(damaged !== undefined)
+  damaged.damage = 'the log is lost in part'
+  damaged.highWatermark = 0
+  damaged.goodTo = 3
+  for (const other of [B, C]) rig.net.cut(A, other)
+  const { replicas } = rig.start(A, store, 2)
+  rig.placement = []
+  const answer = await replicas.fence(key)
+  assert.deepEqual([answer.end, answer.unsure], [4, 'the log is lost in part'])
+
+  rig.placement = [A]
+  // The last entry is bad.
+  rig.roll(A, key, 4, 0)
+  await rig.until('it says so', () => rig.failedStages.length === 1)
+  rig.roll(A, key, 3, 0)
+  await rig.until('it has ended', () => rig.segments().length === 2)
+  assert.equal(rig.segments()[0]?.endEntry, 3)
+  assert.equal((await rig.produce(A, 'after')).offset, 3)
+  await rig.until('all is read', async () => (await rig.read(A)).length === 4)
+})
+
 test('nothing is said of a segment that is not here', async () => {
   await using rig = await Rig.make()
   const nowhere = { ...rig.key, segment: 7 }

@@ -4,6 +4,7 @@
 import { assert } from '../../../src/base/assert.ts'
 import { concatBytes } from '../../../src/base/bytes.ts'
 import { crc32c } from '../../../src/base/checksum.ts'
+import { EastGuardError } from '../../../src/base/errors.ts'
 import { maxTimestamp } from '../../../src/model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
@@ -35,6 +36,8 @@ export class MemoryLog implements SegmentLog {
   endEntry: number | undefined
   fencedAt: number | undefined
   damage: string | undefined
+  /** With damage: entries below can be read. */
+  goodTo = 0
   /** Reads go the slow way. */
   cold = false
   private readonly listener: SegmentListener
@@ -136,7 +139,14 @@ export class MemoryLog implements SegmentLog {
   }
 
   async *scan(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    if (this.damage !== undefined) throw new EastGuardError('DAMAGED', this.damage)
     yield this.entries.slice(fromEntry, this.durableEnd)
+  }
+
+  async *salvage(fromEntry: number): AsyncIterable<readonly Entry[]> {
+    const good = Math.min(this.durableEnd, this.goodTo)
+    if (fromEntry < good) yield this.entries.slice(fromEntry, good)
+    if (good < this.durableEnd) throw new EastGuardError('DAMAGED', this.damage ?? 'bad bytes')
   }
 }
 
@@ -218,6 +228,13 @@ export class MemoryStore implements LogStore {
 
   async staged(): ReturnType<LogStore['staged']> {
     return { states: stagedFiles(this.states), tails: stagedFiles(this.tails) }
+  }
+
+  async acquit(key: SegmentKey, end: number): Promise<boolean> {
+    const log = this.find(key)
+    if (log === undefined || log.durableEnd < end || log.goodTo < end) return false
+    log.damage = undefined
+    return true
   }
 
   async replaceSegment(key: SegmentKey): Promise<void> {
