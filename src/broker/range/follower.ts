@@ -31,7 +31,9 @@ export class RangeFollower implements RangeRole {
   /** Of the segment. */
   place: SegmentPlace
   /** While the leader's stream is open. */
-  ends: FollowerEnds | undefined
+  private ends: FollowerEnds | undefined
+  /** When the leader was last heard of on a stream that is over; undefined: not since this broker's start. */
+  private heardBeforeMs: number | undefined
   /** Of the broker that leads, when it first opened its stream. */
   leaderBoot: number | undefined
   /** Came, and there was no room for it yet. */
@@ -42,6 +44,8 @@ export class RangeFollower implements RangeRole {
     this.context = copy.context
     this.segment = this.makeSegment()
     this.place = placeOfKey(copy.key)
+    // Where the segment begins all before it is committed: that is news, too.
+    if (!copy.fenced) this.heardBeforeMs = copy.context.clock.monotonic()
   }
 
   private makeSegment(): SegmentFollower {
@@ -65,9 +69,9 @@ export class RangeFollower implements RangeRole {
 
   loaded(): void {}
 
-  /** When the leader was last heard of; undefined: it is not connected. */
+  /** When the leader was last heard of; undefined: not since this broker's start. */
   get heardAtMs(): number | undefined {
-    return this.ends?.heardAtMs
+    return this.ends?.heardAtMs ?? this.heardBeforeMs
   }
 
   /** The leader's stream begins, or begins anew, at the next entry. */
@@ -154,8 +158,16 @@ export class RangeFollower implements RangeRole {
   }
 
   private leave(): void {
-    this.ends?.left(this)
-    this.ends = undefined
+    const { ends } = this
+    ends?.left(this)
+    if (ends !== undefined) this.over(ends)
     this.parked = []
+  }
+
+  /** The stream is over. */
+  over(ends: FollowerEnds): void {
+    if (this.ends !== ends) return
+    this.heardBeforeMs = ends.heardAtMs
+    this.ends = undefined
   }
 }

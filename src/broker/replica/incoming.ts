@@ -144,7 +144,7 @@ class IncomingPeer implements FollowerEnds {
     this.followers.delete(channel)
     this.channels.delete(follower)
     this.due.delete(follower)
-    if (follower.ends === this) follower.ends = undefined
+    follower.over(this)
   }
 
   acked(follower: RangeFollower): void {

@@ -314,6 +314,31 @@ test('who reads a copy when it is given away is sent to others, and not out of r
   await assert.rejects(async () => cursor.next(1), { code: 'NOT_REPLICA' })
 })
 
+test('a follower whose stream has just ended serves on, and sends readers elsewhere when it has heard nothing for long', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'one')
+  await rig.until('B knows', async () => (await rig.read(B)).length === 1)
+  rig.placement = []
+  rig.net.cut(A, B)
+  assert.deepEqual(await rig.read(B, 1), [])
+  await rig.until('B knows that it lags', async () => (await rig.read(B, 1)) === 'NOT_REPLICA')
+})
+
+test('who waits at the end of a follower is not sent elsewhere by a roll', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'one')
+  await rig.until('B knows', async () => (await rig.read(B)).length === 1)
+  const told: (readonly number[] | string)[] = []
+  const reads: Promise<unknown>[] = []
+  rig.metadata.onChange(() => {
+    reads.push(rig.read(B, 1).then((answer) => told.push(answer)))
+  })
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
+  await rig.until('the successor is open', () => rig.segments().length === 2)
+  await Promise.all(reads)
+  assert.deepEqual(told, [[]])
+})
+
 test('a time that no record has reached is told by the leader alone; a follower says up to where it knows of none', async () => {
   await using rig = await Rig.make()
   for (let i = 0; i < 2; i++) await rig.produce(A, `${i}`)
