@@ -1,12 +1,12 @@
 // What happens to a broker that holds replicas, or to several. Each takes a cluster that is well and under load, and leaves
 // it with all its brokers running; that they come to be well again is for the caller to see.
 
-import { cp, rm } from 'node:fs/promises'
+import { cp, rm, stat } from 'node:fs/promises'
 import type { Prng } from '../../../src/base/prng.ts'
 import { EastGuard } from '../../../src/index.ts'
 import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
 import { pause, within } from '../../support/time.ts'
-import { flipSealedBit } from './flip.ts'
+import { flipBit, isWhole, settledFile } from './flip.ts'
 import { placesOf, replicasOf } from './places.ts'
 
 export const FAULTS = [
@@ -35,6 +35,10 @@ export interface Scene {
   violation(what: string): void
   /** Resolves when all is well with what there is. */
   well(): Promise<void>
+  /** Everything, from each replica. */
+  readAll(): Promise<void>
+  /** Has the brokers forget what they keep in memory of records: it is read from their disks then. */
+  forgetful(): Promise<void>
 }
 
 const DOWN_MS = 5000
@@ -47,6 +51,8 @@ const DISK_MS = 5000
 /** Of a broker that must not start. */
 const REFUSES_MS = 30_000
 const REPLACED_MS = 90_000
+const MENDED_MS = 60_000
+const READ_AGAIN_MS = 500
 
 export async function strike(fault: Fault, scene: Scene): Promise<string> {
   const { cluster, random, topic, brief } = scene
@@ -76,9 +82,8 @@ export async function strike(fault: Fault, scene: Scene): Promise<string> {
       await follower.fault({ kind: 'full', full: false })
       return `the disk of ${follower.name} was full`
     case 'flip-down':
-      return flipDown(scene, follower)
     case 'flip-running':
-      return flipSealedBit(cluster, scene.topics, follower, random)
+      return flip(scene, follower, fault === 'flip-running')
     case 'wipe-follower':
       return wipe(scene, follower)
     case 'old-copy':
@@ -105,14 +110,28 @@ async function pauseLeader(leader: LocalBroker, ms: number): Promise<string> {
   return `${leader.name}, which leads, stopped for ${ms} ms`
 }
 
-async function flipDown(scene: Scene, follower: LocalBroker): Promise<string> {
+/** Nobody finds it before somebody reads; then it is mended, and whoever reads sees nothing of it. */
+async function flip(scene: Scene, follower: LocalBroker, running: boolean): Promise<string> {
   const { cluster, topics, random } = scene
-  let told = ''
-  const killed = async (): Promise<void> => void (await follower.end('SIGKILL'))
-  told = await flipSealedBit(cluster, topics, follower, random, killed)
-  await cluster.start(follower)
+  const path = await settledFile(cluster, topics, follower, random)
+  if (!running) await follower.end('SIGKILL')
+  const part = !running && random.below(4) === 0 ? 'header' : 'blocks'
+  const what = await flipBit(path, part, random)
+  if (running) await scene.forgetful()
+  else await cluster.start(follower)
   await follower.ready()
-  return `${told} while it was down`
+  const told = `${what} changed in ${path.slice(follower.dataDir.length + 1)} of ${follower.name}`
+  // Who has just started sends its readers elsewhere for a while.
+  const untilMs = performance.now() + MENDED_MS
+  while (!(await isWhole(path))) {
+    if (performance.now() > untilMs) {
+      scene.violation(`not mended within ${MENDED_MS} ms: ${told}`)
+      break
+    }
+    await scene.readAll()
+    await pause(READ_AGAIN_MS)
+  }
+  return `${told} while it was ${running ? 'running' : 'down'}`
 }
 
 /** What it had is gone, and so is who it was: somebody new comes in its place. */
@@ -129,7 +148,9 @@ async function oldCopy(scene: Scene, follower: LocalBroker): Promise<string> {
   const copy = `${follower.dataDir}.copy`
   const old = await nodeOf(scene, follower)
   await follower.end('SIGKILL')
-  await cp(follower.dataDir, copy, { recursive: true })
+  // The lock is a socket.
+  const filter = async (path: string): Promise<boolean> => !(await stat(path)).isSocket()
+  await cp(follower.dataDir, copy, { recursive: true, filter })
   await cluster.start(follower)
   await follower.ready()
   await scene.well()

@@ -2,7 +2,9 @@
 
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { inspectFile } from '../../../src/app/inspect.ts'
 import type { Prng } from '../../../src/base/prng.ts'
+import { HEADER_PAGE_BYTES } from '../../../src/storage/segment/format.ts'
 import { rangeDir } from '../../../src/storage/segment/paths.ts'
 import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
 import { pause } from '../../support/time.ts'
@@ -12,29 +14,50 @@ import { placesOf } from './places.ts'
 const LOOK_MS = 200
 const SOME_MS = 60_000
 
-/** In any settled segment that `broker` has; `before` runs when it has been chosen. Waits for one. */
-export async function flipSealedBit(
+/** A file of a settled segment that `broker` has; waits for one. */
+export async function settledFile(
   cluster: LocalCluster,
   topics: readonly string[],
   broker: LocalBroker,
   random: Prng,
-  before: () => Promise<void> = async () => {},
 ): Promise<string> {
   const files = await settledFiles(cluster, topics, broker)
-  await before()
-  const path = files[random.below(files.length)] as string
+  return files[random.below(files.length)] as string
+}
+
+/**
+ * In the blocks, or in the header page before them, which is read only when a broker starts. Which byte it was is told.
+ */
+export async function flipBit(
+  path: string,
+  part: 'header' | 'blocks',
+  random: Prng,
+): Promise<string> {
   const file = await open(path, 'r+')
   try {
     const { size } = await file.stat()
-    const at = random.below(size)
+    const at =
+      part === 'header'
+        ? random.below(HEADER_PAGE_BYTES)
+        : HEADER_PAGE_BYTES + random.below(size - HEADER_PAGE_BYTES)
     const bytes = new Uint8Array(1)
     await file.read(bytes, 0, 1, at)
     bytes[0] = (bytes[0] as number) ^ (1 << random.below(8))
     await file.write(bytes, 0, 1, at)
     await file.sync()
-    return `byte ${at} of ${size} changed in ${path.slice(broker.dataDir.length + 1)} of ${broker.name}`
+    return `byte ${at} of ${size}`
   } finally {
     await file.close()
+  }
+}
+
+/** Every byte of it checks. It may be missing for a moment, while it is repaired. */
+export async function isWhole(path: string): Promise<boolean> {
+  try {
+    const found = await inspectFile(path, false)
+    return found.kind === 'segment' && found.segment.fault === undefined
+  } catch {
+    return false
   }
 }
 

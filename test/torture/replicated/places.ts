@@ -61,17 +61,18 @@ function missing(
   return undefined
 }
 
-/** Resolves with the places when all is well; rejects with what is not. */
+/** Resolves with the places when all is well, and with what was the last to become so; rejects with what is not. */
 export async function untilWell(
   cluster: LocalCluster,
   names: readonly string[],
   withinMs: number,
-): Promise<Places> {
+): Promise<Places & { readonly last: string }> {
   const deadline = performance.now() + withinMs
-  for (;;) {
+  for (let last = ''; ; ) {
     const places = await placesOf(cluster, names)
     const reasons = unwell(places)
-    if (reasons.length === 0) return places
+    if (reasons.length === 0) return { ...places, last }
+    last = reasons[0] ?? ''
     if (performance.now() > deadline) {
       throw new Error(`not well within ${withinMs} ms: ${reasons.slice(0, 8).join('; ')}`)
     }

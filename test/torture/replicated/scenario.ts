@@ -21,10 +21,14 @@ import { Writers } from './writers.ts'
 
 const TOPICS = ['torture-a', 'torture-b', 'torture-c']
 const PARTITIONS = 2
+/** Together more than cache_bytes. */
+const FILLER = 'filler'
+const FILLER_BYTES = 500_000
+const FILLERS = 12
 const WORKS_MS = 60_000
 const WELL_MS = 120_000
 const LOG_CHARS = 6000
-/** Small files, so that rolls, flushes and recycling happen all the time; replacement after seconds. */
+/** Small files, so that rolls, flushes and recycling happen all the time. */
 const FLAGS = [
   '--metadata-shards=8',
   '--default-segment-bytes=512KiB',
@@ -32,7 +36,8 @@ const FLAGS = [
   '--wal-file-bytes=4MiB',
   '--flush-age-ms=200',
   '--reserve-bytes=16MiB',
-  '--repair-delay-ms=4s',
+  '--cache-bytes=4MiB',
+  '--unflushed-bytes-max=2MiB',
 ]
 
 export interface ReplicatedTorture {
@@ -57,7 +62,8 @@ interface Tally {
 export async function tortureReplicated(options: ReplicatedTorture): Promise<number> {
   const began = performance.now()
   const { print, fault, rounds } = options
-  const cluster = await LocalCluster.form({ brokers: 3, flags: FLAGS, faulty: true })
+  const flags = [...FLAGS, `--repair-delay-ms=${options.brief ? '1s' : '4s'}`]
+  const cluster = await LocalCluster.form({ brokers: 3, flags, faulty: true })
   const run = new Run(options, cluster)
   print(`three brokers after ${secondsSince(began)} s`)
   const faults = fault === 'all' ? FAULTS : [fault]
@@ -129,7 +135,8 @@ class Run {
 
   async round(n: number, fault: Fault): Promise<void> {
     const { random, options, gaps, writers, cluster } = this
-    const before = this.acknowledged()
+    const roundMs = performance.now()
+    const [before, readBefore] = [this.acknowledged(), this.reads()]
     writers.begin()
     await pause(options.brief ? 500 : 1000 + random.below(2000))
     gaps.begin(TOPICS)
@@ -141,6 +148,8 @@ class Run {
       brief: options.brief,
       violation: (what: string) => void this.violations.push(what),
       well: async () => void (await untilWell(cluster, [], WELL_MS)),
+      readAll: () => this.read(true),
+      forgetful: () => this.forgetful(),
     }
     const told = await strike(fault, scene)
     await this.works(told)
@@ -148,15 +157,16 @@ class Run {
     const starvedMs = this.waits.between(gap.fromMs, gap.toMs)
     await this.rested(told)
     const began = performance.now()
-    await this.well()
-    const wellAfter = secondsSince(began)
-    const read = await this.read(false)
+    const { last } = await untilWell(cluster, TOPICS, WELL_MS)
+    const well = `well ${secondsSince(began)} s after the load${last === '' ? '' : ` (${last})`}`
+    await this.read(false)
+    const read = this.reads() - readBefore
     const acknowledged = this.acknowledged() - before
     const gapMs = gap.toMs - gap.fromMs
     this.count(fault, { rounds: 1, acknowledged, read, gapMs, starvedMs })
     options.print(
       `round ${n}, ${fault}: ${told}; ${acknowledged} acknowledged, ${read} read, longest gap ${Math.round(gapMs)} ms ` +
-        `(${Math.round(starvedMs)} for a processor), well ${wellAfter} s after the load`,
+        `(${Math.round(starvedMs)} for a processor), ${well}; ${secondsSince(roundMs)} s`,
     )
   }
 
@@ -173,7 +183,9 @@ class Run {
     for (const broker of cluster.brokers) await cluster.start(broker)
     await Promise.all(cluster.brokers.map((broker) => broker.ready()))
     await this.well()
-    const read = await this.read(true)
+    const before = this.reads()
+    await this.read(true)
+    const read = this.reads() - before
     options.print(
       `  compared ${found.segments} segments, ${found.entries} entries; all from offset 0: ${read} read`,
     )
@@ -210,24 +222,36 @@ class Run {
     await within(WORKS_MS, `all that was sent is settled, after: ${told}`, () => settled)
   }
 
+  /** More than their caches take, in a topic of its own. */
+  private async forgetful(): Promise<void> {
+    await using client = new EastGuard({ seeds: this.cluster.seeds })
+    const policy = { partitions: 1, replicationFactor: 3 }
+    await client.admin().createTopic(FILLER, { policy, ifNotExists: true })
+    const producer = client.producer({ acks: 'all' })
+    const value = new Uint8Array(FILLER_BYTES)
+    for (let i = 0; i < FILLERS; i++) await producer.send({ topic: FILLER, value })
+  }
+
   private async well(): Promise<void> {
     await untilWell(this.cluster, TOPICS, WELL_MS)
   }
 
   /** From every replica what is new, or all of it. */
-  private async read(again: boolean): Promise<number> {
+  private async read(again: boolean): Promise<void> {
     const { cluster, lanes, options, tailing } = this
     const { seeds } = cluster
-    let read = 0
     for (const broker of cluster.brokers) {
-      read += await this.passes.read({ seeds, broker, lanes, seed: options.seed, again })
+      await this.passes.read({ seeds, broker, lanes, seed: options.seed, again })
     }
     for (const one of tailing) {
       await one.caughtUp()
       this.violations.push(...one.violations.splice(0))
     }
     for (const { violations } of lanes) this.violations.push(...violations.splice(0))
-    return read
+  }
+
+  private reads(): number {
+    return this.lanes.reduce((sum, { reads }) => sum + reads, 0)
   }
 
   private acknowledged(): number {
