@@ -43,6 +43,7 @@ const FLAGS = [
 export interface ReplicatedTorture {
   readonly rounds: number
   readonly seed: number
+  /** A fault may strike what is not well again after the one before. */
   readonly brief: boolean
   readonly fault: Fault | 'all'
   /** All brokers are ended, and what they have is compared, after every so many rounds and after the last. */
@@ -156,9 +157,7 @@ class Run {
     const gap = gaps.end()
     const starvedMs = this.waits.between(gap.fromMs, gap.toMs)
     await this.rested(told)
-    const began = performance.now()
-    const { last } = await untilWell(cluster, TOPICS, WELL_MS)
-    const well = `well ${secondsSince(began)} s after the load${last === '' ? '' : ` (${last})`}`
+    const well = options.brief ? '' : `, ${await this.healed()}`
     await this.read(false)
     const read = this.reads() - readBefore
     const acknowledged = this.acknowledged() - before
@@ -166,7 +165,7 @@ class Run {
     this.count(fault, { rounds: 1, acknowledged, read, gapMs, starvedMs })
     options.print(
       `round ${n}, ${fault}: ${told}; ${acknowledged} acknowledged, ${read} read, longest gap ${Math.round(gapMs)} ms ` +
-        `(${Math.round(starvedMs)} for a processor), ${well}; ${secondsSince(roundMs)} s`,
+        `(${Math.round(starvedMs)} for a processor)${well}; ${secondsSince(roundMs)} s`,
     )
   }
 
@@ -230,6 +229,12 @@ class Run {
     const producer = client.producer({ acks: 'all' })
     const value = new Uint8Array(FILLER_BYTES)
     for (let i = 0; i < FILLERS; i++) await producer.send({ topic: FILLER, value })
+  }
+
+  private async healed(): Promise<string> {
+    const began = performance.now()
+    const { last } = await untilWell(this.cluster, TOPICS, WELL_MS)
+    return `well ${secondsSince(began)} s after the load${last === '' ? '' : ` (${last})`}`
   }
 
   private async well(): Promise<void> {
