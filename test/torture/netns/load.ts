@@ -22,7 +22,7 @@ export class TopicLoad {
   readonly oracle: Oracle = new Oracle(PRODUCERS)
   private readonly seed: number
   private readonly loops: Promise<void>[] = []
-  private acknowledgedMs: number[] = []
+  private readonly acknowledgedMs: number[] = []
   private stopped = false
 
   constructor(topic: string, seed: number, client: EastGuard) {
@@ -64,11 +64,6 @@ export class TopicLoad {
       last = ms
     }
     return longest
-  }
-
-  /** For a new round. */
-  forget(): void {
-    this.acknowledgedMs = this.acknowledgedMs.slice(-1)
   }
 
   /** All of it, from the start, by a client that may go to any broker. */

@@ -1,4 +1,4 @@
-// npm run torture:apart -- [--fault <name>] [--rounds N] [--seed S]
+// npm run torture:apart -- [--fault <name> ...] [--rounds N] [--seed S]
 //
 // Cuts the hosts of a cluster apart (faults.ts) and judges what clients were told (scenario.ts). It starts itself again inside a
 // sandbox (sandbox.ts), and leaves nothing behind on this machine. Ends with 1 at a violation, and with 2 where no network
@@ -14,9 +14,10 @@ import { tortureApart } from './scenario.ts'
 const INSIDE = '--inside'
 
 interface Options {
-  readonly fault?: Fault
+  readonly fault?: readonly Fault[]
   readonly rounds: number
   readonly seed: number
+  readonly logChars: number
 }
 
 function print(text: string): void {
@@ -26,14 +27,14 @@ function print(text: string): void {
 async function inside(args: readonly string[]): Promise<number> {
   // Whoever started this is gone.
   process.stdin.once('close', () => process.exit(1)).resume()
-  const { fault, rounds, seed } = new Command('torture:apart')
-    .addOption(new Option('--fault <name>', 'this one only').choices([...FAULTS]))
+  const { fault: faults = FAULTS, ...options } = new Command('torture:apart')
+    .addOption(new Option('--fault <names...>', 'these only').choices([...FAULTS]))
     .option('--rounds <n>', 'how many rounds, of all faults in turn', wholeNumber(0), 1)
     .option('--seed <n>', 'decides every random choice', wholeNumber(0), 1)
+    .option('--log-chars <n>', 'of each broker’s log, told after a violation', wholeNumber(0), 6000)
     .parse([...args], { from: 'user' })
     .opts<Options>()
-  const faults = fault === undefined ? FAULTS : [fault]
-  const code = await tortureApart({ faults, rounds, seed, print: (line) => print(`${line}\n`) })
+  const code = await tortureApart({ ...options, faults, print: (line) => print(`${line}\n`) })
   process.exit(code)
 }
 

@@ -7,6 +7,7 @@
 // No broker is started anew: what was cut apart comes together by itself.
 
 import { type Prng, prng } from '../../../src/base/prng.ts'
+import type { BrokerInfo } from '../../../src/client/api.ts'
 import { EastGuard } from '../../../src/index.ts'
 import { type LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
 import { pause, secondsSince } from '../../support/time.ts'
@@ -17,23 +18,28 @@ import { Islander, type Told } from './islander.ts'
 import { TopicLoad } from './load.ts'
 
 const BROKERS = 3
-const TOPICS = ['apart-a', 'apart-b', 'apart-c', 'apart-d']
+/** Of a round. Their leaders are spread. */
+const TOPICS = 4
 const PARTITIONS = 2
 /** One, so that it is known who leads it: the broker that leads any. */
 const FLAGS = ['--metadata-shards=1', '--default-segment-bytes=1MiB', '--log-level=info']
 /** What a majority may be held up for: a lease, an election, a fence and a roll. */
-const GAP_MS = 10_000
-/** When who is cut off is told so. */
-const TOLD_MS = 5000
+const GAP_MS = 6000
 /** Of a lease, and of what a timer may be late. */
 const LAPSED_MS = 2500
 const WHOLE_MS = 60_000
-const LOG_CHARS = 6000
+
+/** Who is who in a round. */
+interface Cast {
+  readonly topic: string
+  readonly roles: Roles
+}
 
 export interface Apart {
   readonly faults: readonly Fault[]
   readonly rounds: number
   readonly seed: number
+  readonly logChars: number
   readonly print: (line: string) => void
 }
 
@@ -45,7 +51,7 @@ export async function tortureApart(options: Apart): Promise<number> {
   const cluster = await LocalCluster.form({ brokers: BROKERS, flags: FLAGS, places: hosts.all })
   const run = new Run(options, hosts, cluster, violations)
   try {
-    await run.begin()
+    run.begin()
     for (let n = 1; n <= rounds; n++) {
       for (const fault of faults) if (violations.length === 0) await run.round(n, fault)
     }
@@ -53,7 +59,7 @@ export async function tortureApart(options: Apart): Promise<number> {
     violations.push(`it could not go on: ${String(error)}`)
   } finally {
     await run.end()
-    if (violations.length > 0) for (const log of logsOf(cluster)) print(log)
+    if (violations.length > 0) for (const log of logsOf(cluster, options.logChars)) print(log)
     const kept = await cluster.close({ keep: violations.length > 0 })
     if (kept !== undefined) print(`the data directories were kept: ${kept}`)
     hosts.close()
@@ -71,10 +77,12 @@ class Run {
   private readonly random: Prng
   private readonly client: EastGuard
   private readonly waits: Waits
-  private readonly loads: TopicLoad[] = []
+  /** Of this round. */
+  private loads: readonly TopicLoad[] = []
   private readonly islanders = new Map<Host, Islander>()
   /** What islanders have been told, by topic. */
   private readonly told = new Map<string, Told[]>()
+  private made = 0
   private values = 0
 
   constructor(options: Apart, hosts: Hosts, cluster: LocalCluster, violations: string[]) {
@@ -87,13 +95,9 @@ class Run {
     this.waits = new Waits(() => cluster.brokers.map((broker) => broker.process?.child.pid))
   }
 
-  async begin(): Promise<void> {
-    const { client, options, cluster } = this
-    for (const [i, topic] of TOPICS.entries()) {
-      await client.admin().createTopic(topic, { policy: { partitions: PARTITIONS } })
-      this.loads.push(new TopicLoad(topic, options.seed * TOPICS.length + i, client))
-    }
-    for (const host of this.hosts.all) this.islanders.set(host, new Islander(host, cluster.seeds))
+  begin(): void {
+    const { hosts, cluster, islanders } = this
+    for (const host of hosts.all) islanders.set(host, new Islander(host, cluster.seeds))
   }
 
   async end(): Promise<void> {
@@ -105,40 +109,58 @@ class Run {
   }
 
   async round(n: number, fault: Fault): Promise<void> {
-    const { hosts, random, violations, loads } = this
+    const { hosts, random, violations } = this
     await this.whole()
-    const { topic, roles } = await this.cast()
-    for (const load of loads) load.forget()
+    const loads = await this.begins()
+    const cast = await this.cast()
+    const { topic, roles } = cast
     for (const host of hosts.all) await this.writes(host, topic, 'before it was cut off')
+    // So that its hasty producer has an id.
+    for (const host of hosts.all) await this.write(host, topic, false)
     const sinceMs = performance.now()
     const { minority, majority } = await cut(fault, hosts, roles)
-    const alone = minority === undefined ? [] : [this.isTold(minority, topic)]
-    await Promise.all([last(fault, hosts, random), ...alone])
+    const alone = minority === undefined ? '' : this.isTold(minority, cast)
+    const [, islander] = await Promise.all([last(fault, hosts, random), alone])
     const gap = majority ? this.judgeGap(fault, sinceMs) : ''
     await hosts.mendAll()
     const mendedMs = performance.now()
     for (const host of hosts.all) await this.writes(host, topic, 'when the links were mended')
     await this.whole()
     const healed = secondsSince(mendedMs)
+    await Promise.all(loads.map((load) => load.stop()))
     await this.verify()
     violations.push(...loads.flatMap(({ oracle }) => oracle.violations.splice(0)))
     const acknowledged = loads.reduce((sum, { oracle }) => sum + oracle.acknowledgements, 0)
     this.options.print(
-      `round ${n}, ${fault}: ${acknowledged} acknowledged until now${gap}, whole again after ${healed} s`,
+      `round ${n}, ${fault}: ${acknowledged} acknowledged${gap}${islander}, whole again after ${healed} s`,
     )
   }
 
+  /** Topics of this round, and those who write to them. */
+  private async begins(): Promise<readonly TopicLoad[]> {
+    const { client, options } = this
+    const loads: TopicLoad[] = []
+    for (let i = 0; i < TOPICS; i++) {
+      const topic = `apart-${++this.made}`
+      await client.admin().createTopic(topic, { policy: { partitions: PARTITIONS } })
+      loads.push(new TopicLoad(topic, options.seed * 1000 + this.made, client))
+    }
+    this.loads = loads
+    this.told.clear()
+    return loads
+  }
+
   /** A topic whose leader is not its coordinator. */
-  private async cast(): Promise<{ topic: string; roles: Roles }> {
+  private async cast(): Promise<Cast> {
     const admin = this.client.admin()
-    const [info, topics] = await Promise.all([
-      admin.describeCluster(),
-      admin.describeTopics(TOPICS),
-    ])
-    const coordinator = this.hostOf(info.brokers.find(({ leads }) => leads > 0)?.displayName)
+    const names = this.loads.map(({ topic }) => topic)
+    const [info, topics] = await Promise.all([admin.describeCluster(), admin.describeTopics(names)])
+    const host = (is: (broker: BrokerInfo) => boolean): Host =>
+      this.hostOf(info.brokers.find(is)?.displayName)
+    const coordinator = host(({ leads }) => leads > 0)
     for (const { name, ranges } of topics) {
       const node = ranges[0]?.segments.at(-1)?.replicas[0]
-      const leader = this.hostOf(info.brokers.find(({ nodeId }) => nodeId === node)?.displayName)
+      const leader = host(({ nodeId }) => nodeId === node)
       if (leader !== coordinator) return { topic: name, roles: { leader, coordinator } }
     }
     throw new Error('all topics are led by their coordinator')
@@ -152,29 +174,33 @@ class Run {
   }
 
   /** Two writes of its client: one that begins as it is cut off, one when its lease is over. */
-  private async isTold(host: Host, topic: string): Promise<void> {
-    const first = this.write(host, topic, TOLD_MS)
+  private async isTold(host: Host, { topic, roles }: Cast): Promise<string> {
+    const first = this.write(host, topic, false)
     await pause(LAPSED_MS)
-    for (const told of await Promise.all([first, this.write(host, topic, TOLD_MS)])) {
-      const { offset, code, message, ms } = told
+    const both = await Promise.all([first, this.write(host, topic, false)])
+    for (const { value, offset, code, message = '' } of both) {
       if (offset !== undefined) {
-        this.violations.push(`${host.host} is cut off, and was told that ${told.value} is written`)
+        this.violations.push(`${host.host} is cut off, and was told that ${value} is written`)
+      } else if (!told(host === roles.leader).test(message)) {
+        this.violations.push(
+          `${host.host} is cut off, and was told no more than ${code}: ${message}`,
+        )
       }
-      this.options.print(`  ${host.host} was told after ${ms} ms: ${code} ${message}`)
     }
+    return `, who is cut off told after ${both.map(({ ms }) => `${ms} ms`).join(' and ')}`
   }
 
   private async writes(host: Host, topic: string, when: string): Promise<void> {
-    const { code, message, ms } = await this.write(host, topic, WHOLE_MS)
+    const { code, message, ms } = await this.write(host, topic, true)
     if (code === undefined) return
     this.violations.push(`${host.host} cannot write ${when}: ${code} after ${ms} ms: ${message}`)
   }
 
-  private async write(host: Host, topic: string, timeoutMs: number): Promise<Told> {
+  private async write(host: Host, topic: string, patient: boolean): Promise<Told> {
     const islander = this.islanders.get(host)
     if (islander === undefined) throw new Error(`nobody is on ${host.host}`)
     const value = `${host.host} ${++this.values}`
-    const told = await islander.write({ topic, value, timeoutMs })
+    const told = await islander.write({ topic, value, patient })
     this.told.set(topic, [...(this.told.get(topic) ?? []), told])
     return told
   }
@@ -233,9 +259,15 @@ class Run {
   }
 }
 
-function logsOf(cluster: LocalCluster): readonly string[] {
+/** That the broker does not lead as far as it knows, or, where it is another's client, that the leader does not answer. */
+function told(leads: boolean): RegExp {
+  return leads
+    ? /NOT_LEADER|METADATA_UNAVAILABLE|may or may not be stored/
+    : /got no answer from|CONNECTION_|METADATA_UNAVAILABLE|may or may not be stored/
+}
+
+function logsOf(cluster: LocalCluster, chars: number): readonly string[] {
   return cluster.brokers.map(
-    ({ name, process }: LocalBroker) =>
-      `${name} has said:\n${process?.log().slice(-LOG_CHARS) ?? ''}`,
+    ({ name, process }: LocalBroker) => `${name} has said:\n${process?.log().slice(-chars) ?? ''}`,
   )
 }
