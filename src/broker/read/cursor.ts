@@ -15,6 +15,7 @@ import type { SegmentLog } from '../../storage/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import type { RangeCopy } from '../range/copy.ts'
 import { RangeLeader } from '../range/leader.ts'
+import { isOverruled } from '../replica/seals.ts'
 import type { Watcher } from '../sinks.ts'
 import type { TopicRuntime } from '../topics/runtime.ts'
 import { isStale } from './staleness.ts'
@@ -208,7 +209,9 @@ export class Cursor {
     const { topicId, name } = this.runtime.topic
     const { segment, endEntry, replicas } = wanted
     const log = this.context.store.find({ topicId, range, segment })
-    const whole = endEntry === undefined || (log?.highWatermark ?? 0) >= endEntry
+    const whole =
+      endEntry === undefined ||
+      (log !== undefined && log.highWatermark >= endEntry && !isOverruled(log, endEntry))
     if (log?.damage === undefined && whole) return log
     if (log?.damage !== undefined) this.context.damaged(log.key)
     if (replicas.some((node) => node !== this.context.nodeId)) throw this.elsewhere(wanted)

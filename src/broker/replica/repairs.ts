@@ -16,6 +16,7 @@ import type { SegmentLog } from '../../storage/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import { changedSegments } from '../topics/changed.ts'
 import type { FetchClient } from './fetches.ts'
+import { isOverruled } from './seals.ts'
 
 const COPIES_MAX = 2
 const CHUNK_BYTES = 4 * 1024 * 1024
@@ -71,7 +72,7 @@ export class Repairs {
     const { endEntry, replicas } = segment
     if (endEntry === undefined || !replicas.includes(nodeId)) return
     const log = store.find(key)
-    if (log !== undefined && !log.sealed && log.damage === undefined) {
+    if (log !== undefined && !log.sealed && !isLost(log, endEntry)) {
       // The seal comes back here when it is written.
       if (!seals.has(key)) seals.seal(key, log, endEntry)
       return
@@ -130,9 +131,11 @@ export class Repairs {
       const segment = this.segmentOf(key)
       if (this.stopped || segment?.endEntry === undefined) return true
       if (!segment.replicas.includes(this.context.nodeId)) return true
-      if (store.find(key)?.damage !== undefined && !(await this.hasOther(key, segment))) {
+      const { endEntry } = segment
+      const found = store.find(key)
+      if (found !== undefined && isLost(found, endEntry) && !(await this.hasOther(key, segment))) {
         // An operator may have ended it where this copy is whole.
-        if (!(await store.acquit(key, segment.endEntry))) return false
+        if (isOverruled(found, endEntry) || !(await store.acquit(key, endEntry))) return false
         this.context.log.info('a damaged segment is whole up to its end, and is served again', {
           ...key,
         })
@@ -169,8 +172,11 @@ export class Repairs {
   private async openCopy(key: SegmentKey, end: number): Promise<SegmentLog | undefined> {
     const { store, log } = this.context
     const found = store.find(key)
-    if (found?.damage !== undefined) {
-      log.warn('a damaged segment is copied anew from others', { ...key, damage: found.damage })
+    if (found !== undefined && isLost(found, end)) {
+      log.warn('a damaged segment is copied anew from others', {
+        ...key,
+        damage: found.damage ?? 'it goes beyond the end',
+      })
       await store.replaceSegment(key)
       return undefined
     }
@@ -249,6 +255,11 @@ export class Repairs {
     this.stopped = true
     for (const { timer } of this.wanted.values()) timer?.cancel()
   }
+}
+
+/** Nothing of it can be used when others have all. */
+function isLost(log: SegmentLog, end: number): boolean {
+  return log.damage !== undefined || isOverruled(log, end)
 }
 
 function isWhole(log: SegmentLog | undefined, end: number): boolean {

@@ -6,6 +6,11 @@ import { keyText, type SegmentKey } from '../../model/segment-key.ts'
 import type { Log } from '../../ports/log.ts'
 import type { SegmentLog } from '../../storage/types.ts'
 
+/** Nothing but an operator ends a segment so. It must not be served: its last records are not those of the range any more. */
+export function isOverruled(segment: SegmentLog, end: number): boolean {
+  return !segment.sealed && segment.highWatermark > end
+}
+
 export class Seals {
   private readonly log: Log
   private readonly running = new Map<string, Promise<void>>()
@@ -24,6 +29,14 @@ export class Seals {
   /** `segment`: undefined when nothing of it is here. */
   seal(key: SegmentKey, segment: SegmentLog | undefined, end: number): void {
     if (segment === undefined || segment.sealed || segment.damage !== undefined) {
+      this.onSealed(key)
+      return
+    }
+    if (isOverruled(segment, end)) {
+      const { highWatermark } = segment
+      const what =
+        'a segment ends below what was readable here: an operator has forced its end, and the copy is made anew'
+      this.log.error(what, { ...key, end, highWatermark })
       this.onSealed(key)
       return
     }

@@ -387,6 +387,37 @@ test('a damaged copy, when there is no other, is the best that an end by force c
   await rig.until('all is read', async () => (await rig.read(A)).length === 4)
 })
 
+test('who returns with more than an end by force has left gives that up, serves none of it, and copies the rest', async () => {
+  await using rig = await Rig.make({ minInsyncReplicas: 1 })
+  for (let i = 0; i < 4; i++) await rig.produce(A, `${i}`)
+  for (const id of [B, C])
+    await rig.until('all is read', async () => (await rig.read(id)).length === 4)
+  const { key } = rig
+  const { store } = rig.node(A)
+  await rig.stop(A)
+  const damaged = store.find(key)
+  assert.ok(damaged !== undefined)
+  damaged.damage = 'the log is lost in part'
+  damaged.highWatermark = 0
+  damaged.goodTo = 2
+  for (const other of [B, C]) rig.net.cut(A, other)
+  rig.placement = []
+  await rig.start(A, store, 2).replicas.fence(key)
+  rig.placement = [A]
+  rig.roll(A, key, 2, 0)
+  await rig.until('it has ended', () => rig.segments().length === 2)
+  assert.equal((await rig.produce(A, 'another')).offset, 2)
+  for (const id of [B, C]) {
+    assert.equal(rig.entriesAt(id, 1), 4)
+    assert.equal(await rig.read(id), 'NOT_REPLICA')
+  }
+  rig.net.heal()
+  for (const id of [B, C]) {
+    await rig.until('the copy is made anew', () => rig.entriesAt(id, 1) === 2)
+    await rig.until('it is read', async () => (await rig.read(id)).length === 2)
+  }
+})
+
 test('nothing is said of a segment that is not here', async () => {
   await using rig = await Rig.make()
   const nowhere = { ...rig.key, segment: 7 }

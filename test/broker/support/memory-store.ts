@@ -81,6 +81,7 @@ export class MemoryLog implements SegmentLog {
   }
 
   async seal(end: number): Promise<void> {
+    assert(end >= this.highWatermark, 'a seal keeps what was committed')
     this.entries.length = Math.min(end, this.end)
     this.sealed = true
     this.endEntry = end
