@@ -44,6 +44,7 @@ export class Leftovers {
   }
 
   topicGone(topicId: TopicId): void {
+    for (const { key } of this.states.get(topicId) ?? []) this.context.staged.forget(key)
     this.states.delete(topicId)
     this.tails.delete(topicId)
   }
@@ -66,7 +67,11 @@ export class Leftovers {
       const range = rangeByNumber(topic, one.key.range)
       const open = range === undefined ? undefined : openOf(range)
       if (open === undefined || open.segment < one.key.segment) left.push(one)
-      else passed.set(one.key.range, open)
+      else {
+        passed.set(one.key.range, open)
+        // Whoever goes on with it has done so by now, or asks the disk.
+        this.context.staged.forget(one.key)
+      }
     }
     if (left.length > 0) this.states.set(topic.topicId, left)
     else this.states.delete(topic.topicId)

@@ -295,6 +295,23 @@ test('what was staged goes when another token has committed, and a tail when the
   await rig.until('the tail is gone', async () => (await tails()) === 0)
 })
 
+test('what was staged in vain is not kept in memory either', async () => {
+  await using rig = await Rig.make()
+  rig.placement = [A, B]
+  const { staged, stored } = rig.node(C).broker['context']
+  const next = { ...rig.key, segment: 2 }
+  const later = { ...rig.key, segment: 3 }
+  for (const key of [next, later]) {
+    stored(key, 'in vain')
+    staged.stored(key, 'in vain', new Uint8Array(3))
+  }
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
+  await rig.until('the successor is open', () => rig.segments().length === 2)
+  assert.deepEqual([staged.has(next, 'in vain'), staged.has(later, 'in vain')], [false, true])
+  await rig.metadata.propose({ kind: 'DeleteTopic', topicId: rig.key.topicId })
+  assert.equal(staged.has(later, 'in vain'), false)
+})
+
 test('who reads a copy when it is given away is sent to others, and not out of range', async () => {
   await using rig = await Rig.make({ segmentEntries: 2 })
   for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
