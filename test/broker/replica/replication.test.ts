@@ -298,11 +298,12 @@ test('what was staged goes when another token has committed, and a tail when the
 test('what was staged in vain is not kept in memory either', async () => {
   await using rig = await Rig.make()
   rig.placement = [A, B]
-  const { staged, stored } = rig.node(C).broker['context']
+  const context = rig.node(C).broker['context']
+  const { staged } = context
   const next = { ...rig.key, segment: 2 }
   const later = { ...rig.key, segment: 3 }
   for (const key of [next, later]) {
-    stored(key, 'in vain')
+    context.stored(key, 'in vain')
     staged.stored(key, 'in vain', new Uint8Array(3))
   }
   rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
