@@ -211,7 +211,7 @@ export class Cursor {
     const log = this.context.store.find({ topicId, range, segment })
     const whole =
       endEntry === undefined ||
-      (log !== undefined && log.highWatermark >= endEntry && !isOverruled(log, endEntry))
+      ((log?.highWatermark ?? 0) >= endEntry && (log === undefined || !isOverruled(log, endEntry)))
     if (log?.damage === undefined && whole) return log
     if (log?.damage !== undefined) this.context.damaged(log.key)
     if (replicas.some((node) => node !== this.context.nodeId)) throw this.elsewhere(wanted)

@@ -369,6 +369,18 @@ test('a time that no record has reached is told by the leader alone; a follower 
   assert.deepEqual(await rig.node(B).broker.findOffset(topicId, 0, later), known)
 })
 
+test('a segment that ended without entries keeps no time from being found', async () => {
+  await using rig = await Rig.make({ segmentEntries: 1 })
+  await rig.produce(A, '0')
+  await rig.until('an empty one is open', () => rig.segments().length === 2)
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
+  await rig.until('and has ended', () => rig.segments().length === 3)
+  const { topicId } = rig.key
+  const later = Date.now() + 1_000_000
+  const none = { offset: -1, timestamp: -1 }
+  assert.deepEqual(await rig.node(A).broker.findOffset(topicId, 0, later), none)
+})
+
 test('a time is looked for where all is that is old', async () => {
   await using rig = await Rig.make({ segmentEntries: 2 })
   for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
