@@ -1,5 +1,6 @@
 // A closed-loop load of PRODUCE requests, as lean as a client can be, so that the broker and not the client is
 // measured: one frame is encoded beforehand and only its request id changes; all requests of one turn leave in one write.
+// After a refusal it waits for what is still on its way, asks who leads now, and goes on there.
 
 import { connect, type Socket } from 'node:net'
 import { build, type Histogram } from 'hdr-histogram-js'
@@ -9,8 +10,13 @@ import { pause } from '../test/support/time.ts'
 const REQUEST_ID_AT = 6
 const RESPONSE_STATUS_AT = 10
 
+/** From a refusal on until somebody is asked. */
+const FOLLOW_MS = 20
+
 export interface Load {
   readonly port: number
+  /** Who leads after a refusal; by default nobody else does. */
+  readonly leader?: () => Promise<number>
   readonly hello: Uint8Array
   /** One encoded PRODUCE request with one batch. */
   readonly frame: Uint8Array
@@ -19,11 +25,13 @@ export interface Load {
   readonly inFlight: number
   readonly seconds: number
   readonly warmupSeconds: number
+  /** Told when the warm-up is over, and when all that counts is. */
+  onMeasuring?(begins: boolean): void
 }
 
 export interface LoadResult {
   readonly perSecond: number
-  /** Requests that were answered well from the first to the last, the warm-up too. */
+  /** Requests that were answered well while it was measured. */
   readonly answered: number
   readonly latency: Histogram
   readonly errors: number
@@ -31,9 +39,7 @@ export interface LoadResult {
 
 interface Shared {
   latency: Histogram
-  /** From the first request on; `measured` counts those while it is measured. */
   answered: number
-  measured: number
   errors: number
   measuring: boolean
   over: boolean
@@ -48,7 +54,6 @@ export async function run(load: Load): Promise<LoadResult> {
       numberOfSignificantValueDigits: 3,
     }),
     answered: 0,
-    measured: 0,
     errors: 0,
     measuring: false,
     over: false,
@@ -58,26 +63,31 @@ export async function run(load: Load): Promise<LoadResult> {
   await Promise.all(clients.map((client) => client.opened))
   for (const client of clients) client.start()
   await pause(load.warmupSeconds * 1000)
+  load.onMeasuring?.(true)
   shared.measuring = true
   const began = performance.now()
   await pause(load.seconds * 1000)
   shared.measuring = false
+  load.onMeasuring?.(false)
   const seconds = (performance.now() - began) / 1000
   shared.over = true
   await Promise.all(clients.map((client) => client.drained))
-  const { measured, answered, latency, errors } = shared
-  return { perSecond: measured / seconds, answered, latency, errors }
+  const { answered, latency, errors } = shared
+  return { perSecond: answered / seconds, answered, latency, errors }
 }
 
 class Client {
   readonly opened: Promise<void>
   readonly drained: Promise<void>
-  private readonly socket: Socket
+  private socket: Socket
+  private port: number
   private readonly load: Load
   private readonly shared: Shared
   /** Request ids are slots; a slot's entry is the time at which its request was sent. */
   private readonly sentAt: Float64Array
   private waiting = 0
+  /** Their requests were refused. */
+  private parked: number[] = []
   private helloDone = false
   private pending: Buffer = Buffer.alloc(0)
   private onDrained: () => void = () => {}
@@ -87,16 +97,22 @@ class Client {
     this.load = load
     this.shared = shared
     this.sentAt = new Float64Array(slots)
-    this.socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true })
+    this.port = load.port
     this.drained = new Promise((resolve) => {
       this.onDrained = resolve
     })
+    this.socket = this.connect()
     this.opened = new Promise((resolve, reject) => {
       this.onOpened = resolve
       this.socket.on('error', reject)
     })
-    this.socket.on('connect', () => this.socket.write(load.hello))
-    this.socket.on('data', (chunk) => this.receive(chunk))
+  }
+
+  private connect(): Socket {
+    const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true })
+    socket.on('connect', () => socket.write(this.load.hello))
+    socket.on('data', (chunk) => this.receive(chunk))
+    return socket
   }
 
   start(): void {
@@ -141,28 +157,51 @@ class Client {
       at = end
     }
     this.pending = bytes.subarray(at)
-    if (!this.shared.over) {
-      if (free.length > 0) this.send(free)
-    } else if (this.waiting === 0) {
+    if (this.shared.over) {
+      if (this.waiting > 0) return
       this.socket.destroy()
       this.onDrained()
+    } else if (this.parked.length > 0) {
+      this.parked.push(...free)
+      if (this.waiting === 0) void this.follow()
+    } else if (free.length > 0) this.send(free)
+  }
+
+  /** To whoever leads now, with all that was refused. */
+  private async follow(): Promise<void> {
+    await pause(FOLLOW_MS)
+    const port = (await this.load.leader?.()) ?? this.port
+    if (port !== this.port) {
+      this.socket.destroy()
+      this.port = port
+      this.pending = Buffer.alloc(0)
+      this.helloDone = false
+      const opened = new Promise<void>((resolve) => {
+        this.onOpened = resolve
+      })
+      this.socket = this.connect()
+      await opened
     }
+    const { parked } = this
+    this.parked = []
+    if (this.shared.over) this.onDrained()
+    else this.send(parked)
   }
 
   private answer(bytes: Buffer, at: number, now: number, free: number[]): void {
     const slot = bytes.readUInt32BE(at + REQUEST_ID_AT)
     this.waiting--
-    free.push(slot)
     const requestStatus = bytes.readUInt16BE(at + RESPONSE_STATUS_AT)
     // Behind the status of the request: the count of batches, then the status of the first.
     const batchStatus = requestStatus === 0 ? bytes.readUInt16BE(at + RESPONSE_STATUS_AT + 4) : 0
     if (requestStatus !== 0 || batchStatus !== 0) {
       this.shared.errors++
+      this.parked.push(slot)
       return
     }
-    this.shared.answered++
+    free.push(slot)
     if (!this.shared.measuring) return
-    this.shared.measured++
+    this.shared.answered++
     const started = this.sentAt[slot] as number
     this.shared.latency.recordValue(Math.max(1, Math.round((now - started) * 1000)))
   }

@@ -57,18 +57,32 @@ export interface Used {
   readonly starvedPart: number
 }
 
-/** Of each of the brokers, while `run` runs. */
-export async function usedDuring<T>(
-  brokers: readonly BrokerProcess[],
-  run: () => Promise<T>,
-): Promise<{ readonly result: T; readonly used: readonly Used[] }> {
-  const began = performance.now()
-  const before = brokers.map(useOf)
-  const result = await run()
-  const tookSeconds = (performance.now() - began) / 1000
-  const used = brokers.map(useOf).map(({ seconds, starved }, i) => ({
-    seconds: seconds - (before[i]?.seconds ?? 0),
-    starvedPart: (starved - (before[i]?.starved ?? 0)) / tookSeconds,
-  }))
-  return { result, used }
+/** What each of the brokers uses, from `begin` to `end`. */
+export class UseMeter {
+  used: readonly Used[] = []
+  private readonly brokers: readonly BrokerProcess[]
+  private before: readonly Use[] = []
+  private beganMs = 0
+
+  constructor(brokers: readonly BrokerProcess[]) {
+    this.brokers = brokers
+  }
+
+  begin(): void {
+    this.beganMs = performance.now()
+    this.before = this.brokers.map(useOf)
+  }
+
+  end(): void {
+    const tookSeconds = (performance.now() - this.beganMs) / 1000
+    this.used = this.brokers.map(useOf).map(({ seconds, starved }, i) => ({
+      seconds: seconds - (this.before[i]?.seconds ?? 0),
+      starvedPart: (starved - (this.before[i]?.starved ?? 0)) / tookSeconds,
+    }))
+  }
+
+  /** Of the one that waited longest, in percent. */
+  get starvedPercent(): number {
+    return Math.max(0, ...this.used.map(({ starvedPart }) => starvedPart)) * 100
+  }
 }

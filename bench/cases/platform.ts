@@ -5,7 +5,7 @@
 
 import { pause } from '../../test/support/time.ts'
 import { latencyHistogram, openLoop, recordSince } from '../open-loop.ts'
-import { usedDuring } from '../replicas.ts'
+import { UseMeter } from '../replicas.ts'
 import { latencies, type Result } from '../report.ts'
 import { Tally } from '../tally.ts'
 import { TallyReaders } from '../tally-readers.ts'
@@ -46,13 +46,13 @@ async function measure(measured: Measured, seconds: number): Promise<Result[]> {
   const results: Result[] = []
   for (const [rate, parts] of PHASES) {
     toConsumer = latencyHistogram()
-    const during = await usedDuring(brokers, () =>
-      openLoop(rate, pause(seconds * parts * 1000), send),
-    )
-    const { latency, errors, longestGapMs } = during.result
+    const meter = new UseMeter(brokers)
+    meter.begin()
+    const until = pause(seconds * parts * 1000)
+    const { latency, errors, longestGapMs } = await openLoop(rate, until, send)
+    meter.end()
     const lost = await readers.drained(PATIENCE_MS)
-    const starved = Math.max(...during.used.map(({ starvedPart }) => starvedPart)) * 100
-    const what = `${rate.toLocaleString('en')}/s; brokers waited for a processor ${starved.toFixed(0)} %`
+    const what = `${rate.toLocaleString('en')}/s; brokers waited for a processor ${meter.starvedPercent.toFixed(0)} %`
     results.push(
       {
         name: 'platform',

@@ -6,13 +6,14 @@
 // Rates say little while others use the machine; what the brokers' processors did for the same work says more.
 
 import { type LoadResult, run } from '../load.ts'
-import { replicasOf, rollsOf, type Used, usedDuring } from '../replicas.ts'
+import { replicasOf, rollsOf, UseMeter } from '../replicas.ts'
 import { latencies, type Result } from '../report.ts'
 import type { Measured } from '../workload.ts'
 import { HELLO_FRAME, makeBatch, makeProduceFrame, policyOn, withBrokers } from '../workload.ts'
 
 const BROKERS = 3
-const WARMUP_SECONDS = 2
+/** Three brokers have a lot of code to compile while they share two processors. */
+const WARMUP_SECONDS = 5
 const TOPIC = 'bench'
 /** For whoever looks for where the time goes: one of the two works, and fewer shards. */
 const ONLY = process.env['BENCH_WORK']
@@ -73,15 +74,9 @@ export async function replicated(dir: string, seconds: number): Promise<Result[]
   return results
 }
 
-function load(port: number, frame: Uint8Array, seconds: number, work: Work): Promise<LoadResult> {
-  const { connections, inFlight } = work
-  const warmupSeconds = WARMUP_SECONDS
-  return run({ port, hello: HELLO_FRAME, frame, connections, inFlight, seconds, warmupSeconds })
-}
-
 interface Found extends LoadResult {
-  /** The leader's, then the followers'. */
-  readonly used: readonly Used[]
+  /** Of the leader, then the followers. */
+  readonly meter: UseMeter
   readonly rolls: number
   readonly replicasLeast: number
 }
@@ -90,15 +85,24 @@ async function measure(measured: Measured, seconds: number, work: Work): Promise
   const policy = { partitions: 1, ...policyOn(measured) }
   const { topicId } = await measured.client.admin().createTopic(TOPIC, { policy })
   const replicas = await replicasOf(measured, TOPIC)
-  const frame = makeProduceFrame(topicId, work.batch)
-  const { result, used } = await usedDuring(replicas, () =>
-    load(replicas[0]?.port ?? 0, frame, seconds, work),
-  )
-  return { ...result, used, ...(await rollsOf(measured.client, TOPIC)) }
+  const meter = new UseMeter(replicas)
+  const { connections, inFlight } = work
+  const result = await run({
+    port: replicas[0]?.port ?? 0,
+    leader: async () => (await replicasOf(measured, TOPIC))[0]?.port ?? 0,
+    hello: HELLO_FRAME,
+    frame: makeProduceFrame(topicId, work.batch),
+    connections,
+    inFlight,
+    seconds,
+    warmupSeconds: WARMUP_SECONDS,
+    onMeasuring: (begins) => (begins ? meter.begin() : meter.end()),
+  })
+  return { ...result, meter, ...(await rollsOf(measured.client, TOPIC)) }
 }
 
 function tell(work: Work, three: Found, alone: readonly Found[]): readonly Result[] {
-  const { perSecond, latency, errors, used, rolls, replicasLeast } = three
+  const { perSecond, latency, errors, meter, rolls, replicasLeast } = three
   const value = perSecond * work.each
   const limit = mean(alone.map((one) => one.perSecond)) * work.each
   const name = 'replicated'
@@ -127,14 +131,14 @@ function tell(work: Work, three: Found, alone: readonly Found[]): readonly Resul
       name,
       case: 'waiting for a processor meanwhile, the longest',
       unit: '% of the time',
-      value: Math.max(...used.map(({ starvedPart }) => starvedPart)) * 100,
+      value: meter.starvedPercent,
     },
   ]
 }
 
 /** Of each broker. */
-function costs(work: Work, { used, answered }: Found): readonly number[] {
-  return used.map(({ seconds }) => (seconds * work.perCount) / answered)
+function costs(work: Work, { meter, answered }: Found): readonly number[] {
+  return meter.used.map(({ seconds }) => (seconds * work.perCount) / answered)
 }
 
 function mean(numbers: readonly number[]): number {
