@@ -79,8 +79,8 @@ export interface SimDisk {
   /** The files, sorted. */
   paths(): readonly string[]
   bytesOf(path: string): Uint8Array
-  /** The files as they would be if the power failed now and nothing was kept but what is certain. */
-  durable(): ReadonlyMap<string, Uint8Array>
+  /** Files below some directories as they would be if the power failed now and nothing was kept but what is certain. */
+  durable(prefixes: readonly string[]): ReadonlyMap<string, Uint8Array>
   flipBit(path: string, byte: number, bit: number): void
 }
 
@@ -250,12 +250,12 @@ export class Platter implements SimDisk {
     return bytes
   }
 
-  durable(): ReadonlyMap<string, Uint8Array> {
+  durable(prefixes: readonly string[]): ReadonlyMap<string, Uint8Array> {
     const tree = this.tree.copy()
     tree.powerCut(undefined)
     const found = new Map<string, Uint8Array>()
     for (const [path, node] of tree.nodes()) {
-      if (node.kind !== 'file') continue
+      if (node.kind !== 'file' || !prefixes.some((prefix) => path.startsWith(prefix))) continue
       const bytes = new Uint8Array(node.size)
       node.read(bytes, 0)
       found.set(path, bytes)

@@ -1,14 +1,16 @@
 // Looks at the brokers' disks from outside, asking no broker anything.
 //
-//   [I7]  when a record is acknowledged at acks=all, or read, `min_insync_replicas` disks would have it after a power cut now
+//   [I7]  when a record is acknowledged at acks=all, or read, `min_insync_replicas` disks would have it after a power cut now;
+//         all that hold its segment, when it is acknowledged while that is open
 //   [I2]  whatever entry of a segment is in a file of two brokers is the same in both
 
 import { utf8 } from '../../base/bytes.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type { Machine, Watcher } from '../machine.ts'
 import { type SegmentFiles, segmentFiles } from './files.ts'
 
 /** Looking through all disks costs as much as some hundred records: of those one in so many is looked for. */
-const LOOK_EVERY = { acknowledged: 100, read: 1000 } as const
+const LOOK_EVERY = { acknowledged: 25, read: 500 } as const
 
 export interface DisksOptions {
   readonly machines: readonly Machine[]
@@ -27,16 +29,31 @@ export class Disks {
     this.options = options
   }
 
-  /** `name` is that of a record as ../judge.ts gives it. */
-  mustHave(name: string, copies: number, how: keyof typeof LOOK_EVERY): void {
+  /** `name` is that of a record as ../judge.ts gives it; `due` says who must have it, or how many. */
+  mustHave(
+    name: string,
+    due: () => number | readonly NodeId[],
+    how: keyof typeof LOOK_EVERY,
+  ): void {
     if (this.told[how]++ % LOOK_EVERY[how] !== 0) return
     this.looks++
     const { machines, mayLack, watcher } = this.options
     const wanted = Buffer.from(utf8(`${name}\n`))
     const holders = machines.filter(({ disk }, broker) => mayLack(broker) || has(disk, wanted))
-    if (holders.length >= copies) return
+    const must = due()
+    const copies = typeof must === 'number' ? must : must.length
+    // A node that is no more had it on a disk that was lost.
+    const lacking =
+      typeof must === 'number'
+        ? []
+        : machines.filter((one) => {
+            const { nodeId } = one
+            return nodeId !== undefined && must.includes(nodeId) && !holders.includes(one)
+          })
+    if (lacking.length === 0 && (typeof must !== 'number' || holders.length >= copies)) return
     const where = holders.map(({ host }) => host).join(' ')
-    watcher.violation(`${name} is ${how} with ${copies} copies due, and durable on: ${where}`)
+    const owed = `${copies} copies due${lacking.map(({ host }) => `, one on ${host}`).join('')}`
+    watcher.violation(`${name} is ${how} with ${owed}, and durable on: ${where}`)
   }
 
   /** But for those whose files may be wrong. Answers what is in the files. */
@@ -64,8 +81,7 @@ export class Disks {
 }
 
 function has(disk: Machine['disk'], wanted: Buffer): boolean {
-  for (const [path, bytes] of disk.durable()) {
-    if (!path.startsWith('wal/') && !path.startsWith('topics/')) continue
+  for (const bytes of disk.durable(['wal/', 'topics/']).values()) {
     const { buffer, byteOffset, length } = bytes
     if (Buffer.from(buffer, byteOffset, length).includes(wanted)) return true
   }

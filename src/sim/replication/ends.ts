@@ -6,7 +6,8 @@
 //   [I14]  in the end every range can be written, every segment has its replicas, is settled, and has no tail left
 
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
-import type { NodeId } from '../../model/ids.ts'
+import type { NodeId, TopicId } from '../../model/ids.ts'
+import { shardOfTopic } from '../../model/shards.ts'
 import type { Machine, Watcher } from '../machine.ts'
 import type { TopicPlan } from './plan.ts'
 
@@ -64,6 +65,29 @@ export class Ends {
   /** All below has been sealed, as far as anybody knows: nothing that is sent from now on is acknowledged there. */
   beginOf(topicId: string, partition: number): number {
     return this.begins.get(`${topicId}/${partition}`) ?? 0
+  }
+
+  /**
+   * Who holds what is acknowledged at an offset in the open segment; undefined: the segment has ended by now, or may have, for all
+   * that those know who can be asked.
+   */
+  holdersOf(topicId: TopicId, partition: number, offset: number): readonly NodeId[] | undefined {
+    let newest: { readonly segment: Segment; readonly begin: number } | undefined
+    for (const { shards } of this.machines) {
+      if (shards === undefined) return undefined
+      const shard = shardOfTopic(topicId, shards.count)
+      const topic = shards.copyOf(shard).state.topics.get(topicId)
+      const range = topic?.active.find(
+        (one) => one.firstPartition <= partition && partition < one.endPartition,
+      )
+      const segment = range?.segments.at(-1)
+      if (range === undefined || segment === undefined) continue
+      const begin = segment.firstOffsets[partition - range.firstPartition] ?? 0
+      if (newest === undefined || segment.segment > newest.segment.segment) {
+        newest = { segment, begin }
+      }
+    }
+    return newest === undefined || offset < newest.begin ? undefined : newest.segment.replicas
   }
 
   private sealed(key: string, { endEntry = -1, digest }: Segment, where: string): void {

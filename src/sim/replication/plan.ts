@@ -8,7 +8,7 @@
 //   liveness   trouble ends after two thirds; within a bound all must be as it should be [I14]
 
 import { type Prng, prng } from '../../base/prng.ts'
-import type { Hosts } from '../cluster/step.ts'
+import { brokerHost, type Hosts } from '../cluster/step.ts'
 import { type Trouble, trouble } from '../cluster/trouble.ts'
 import { CLOCK_RATES, type ClockPlan } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
@@ -65,7 +65,8 @@ const READERS = [
   { topic: 1, tail: true },
 ] as const
 
-type Kind = Exclude<Trouble, 'move' | 'hand-over'> | DataStep['kind']
+/** alone: a broker that reaches no other, and clients that reach all of them: who leads there must notice. */
+type Kind = Exclude<Trouble, 'move' | 'hand-over'> | DataStep['kind'] | 'alone'
 
 const KINDS: readonly Kind[] = [
   'partition',
@@ -88,6 +89,8 @@ const KINDS: readonly Kind[] = [
   'fail-disk',
   'full',
   'drain',
+  'alone',
+  'alone',
 ]
 
 /** What a disk may lose. */
@@ -203,7 +206,18 @@ function steps(
 
 function drawn(chance: Prng, kind: Kind, hosts: Hosts): readonly ReplicationStep[] {
   const broker = chance.below(hosts.brokers)
+  // Just longer than a lease, and shorter than the patience of clients.
+  const forMs = 2500 + chance.below(4000)
   if (kind === 'flip') return []
+  if (kind === 'alone') {
+    const others = Array.from({ length: hosts.brokers }, (_, i) => i).filter((i) => i !== broker)
+    const from = brokerHost(broker)
+    const way = chance.below(3) === 0 ? 'one' : 'both'
+    return others.map((to) => ({ kind: 'cut', from, to: brokerHost(to), way, forMs }))
+  }
+  if (kind === 'pause' && chance.below(2) === 0) {
+    return [{ kind, broker, forMs, timersFirst: chance.below(2) === 0 }]
+  }
   if (kind === 'full') return [{ kind, broker, forMs: 500 + chance.below(8000) }]
   if (kind === 'drain') return [{ kind, broker, forMs: 3000 + chance.below(15_000) }]
   return trouble(chance, kind, hosts, undefined) as readonly ReplicationStep[]

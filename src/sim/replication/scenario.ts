@@ -7,6 +7,7 @@
 // segments, by ends.ts [I3 I6 I14]; topics that come and go, by passing-topic.ts [I15]. A run is the same to the letter each time.
 
 import type { Topic } from '../../core/metadata/types.ts'
+import type { NodeId, TopicId } from '../../model/ids.ts'
 import { Faults } from '../cluster/faults.ts'
 import type { Step } from '../cluster/step.ts'
 import { Judge } from '../judge.ts'
@@ -67,7 +68,7 @@ class Run extends Stage {
   private readonly passing: PassingTopic
   private readonly flipped = new Set<number>()
   /** Of topics, by name. */
-  private readonly ids = new Map<string, string>()
+  private readonly ids = new Map<string, TopicId>()
 
   constructor(plan: ReplicationPlan, loop: Loop) {
     super(plan.seed, loop)
@@ -122,8 +123,12 @@ class Run extends Stage {
       plan,
       number,
       topic: this.topic(plan.topic),
-      beginOf: (topic, partition) => this.ends.beginOf(this.ids.get(topic.name) ?? '', partition),
-      onAcknowledged: (name, { minInsync }) => this.disks.mustHave(name, minInsync, 'acknowledged'),
+      beginOf: (topic, partition) => this.ends.beginOf(this.idOf(topic), partition),
+      onAcknowledged: (name, topic, { partition, offset }) => {
+        const due = (): number | readonly NodeId[] =>
+          this.ends.holdersOf(this.idOf(topic), partition, offset) ?? topic.minInsync
+        this.disks.mustHave(name, due, 'acknowledged')
+      },
     })
   }
 
@@ -132,8 +137,12 @@ class Run extends Stage {
       ...this.common(plan.host, 1000 + number),
       plan,
       topic: this.topic(plan.topic),
-      onRead: (value, { minInsync }) => this.disks.mustHave(nameOf(value), minInsync, 'read'),
+      onRead: (value, { minInsync }) => this.disks.mustHave(nameOf(value), () => minInsync, 'read'),
     })
+  }
+
+  private idOf({ name }: TopicPlan): TopicId {
+    return this.ids.get(name) as TopicId
   }
 
   private topic(index: number): TopicPlan {

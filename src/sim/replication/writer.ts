@@ -3,7 +3,7 @@
 
 import type { EastGuardError } from '../../base/errors.ts'
 import { type Prng, prng } from '../../base/prng.ts'
-import type { Producer } from '../../client/api.ts'
+import type { Producer, RecordPlace } from '../../client/api.ts'
 import type { EastGuardClient } from '../../client/client.ts'
 import type { Judge } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
@@ -24,7 +24,7 @@ export interface WriterOptions {
   readonly judge: Judge
   readonly watcher: Watcher
   /** Of acks=all, in the turn in which the producer is told. */
-  readonly onAcknowledged: (name: string, topic: TopicPlan) => void
+  readonly onAcknowledged: (name: string, topic: TopicPlan, place: RecordPlace) => void
   /** What is sent now is acknowledged at no offset below. */
   readonly beginOf: (topic: TopicPlan, partition: number) => number
 }
@@ -86,7 +86,7 @@ export class Writer {
         }
         if (!strict) return undefined
         judge.acknowledge(name, place.partition, place.offset)
-        onAcknowledged(name, topic)
+        onAcknowledged(name, topic, place)
         return undefined
       },
       (error: unknown) => {
