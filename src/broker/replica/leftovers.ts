@@ -23,6 +23,8 @@ export class Leftovers {
   private readonly states = new Map<TopicId, Staged[]>()
   private readonly tails = new Map<TopicId, Staged[]>()
   private readonly giving = new Set<string>()
+  /** Topics of which nobody could say whether a copy is needed. */
+  private readonly again = new Set<TopicId>()
 
   constructor(context: RangeContext) {
     this.context = context
@@ -47,13 +49,15 @@ export class Leftovers {
     for (const { key } of this.states.get(topicId) ?? []) this.context.staged.forget(key)
     this.states.delete(topicId)
     this.tails.delete(topicId)
+    this.again.delete(topicId)
   }
 
   topicChanged(topic: Topic, before: Topic | undefined): void {
     this.dropStates(topic)
     this.dropTails(topic)
     if (before !== undefined) this.dropDropped(topic, before)
-    for (const { range, segment } of changedSegments(topic, before)) {
+    const known = this.again.delete(topic.topicId) ? undefined : before
+    for (const { range, segment } of changedSegments(topic, known)) {
       this.giveUp(topic, range, segment)
     }
   }
@@ -143,8 +147,9 @@ export class Leftovers {
       await metadata.fresh({ topicId })
     } catch (error) {
       // Looked at again with the next change of the topic, or at the next start.
-      if (error instanceof EastGuardError) return
-      throw error
+      if (!(error instanceof EastGuardError)) throw error
+      this.again.add(topicId)
+      return
     }
     const topic = metadata.state.topics.get(topicId)
     const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)

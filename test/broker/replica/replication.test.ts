@@ -295,6 +295,23 @@ test('what was staged goes when another token has committed, and a tail when the
   await rig.until('the tail is gone', async () => (await tails()) === 0)
 })
 
+test('a copy that others have been given is kept while nobody can say so for sure, and goes afterwards', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2, retentionMs: -1 })
+  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
+  const { broker, store } = rig.node(B)
+  const key = { ...rig.key, segment: 1 }
+  let asked = 0
+  broker.parts.metadata.fresh = async () => {
+    if (++asked === 1) throw new EastGuardError('METADATA_UNAVAILABLE', 'nobody answers')
+  }
+  await rig.metadata.propose({ kind: 'SettleSegment', ...key, digest: 'd' })
+  await rig.metadata.propose({ kind: 'ReassignSegment', ...key, change: 'drop', replica: B })
+  await rig.until('B asks', () => asked === 1)
+  assert.ok(store.find(key) !== undefined)
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')
+  await rig.until('it is gone', () => store.find(key) === undefined)
+})
+
 test('what was staged in vain is not kept in memory either', async () => {
   await using rig = await Rig.make()
   rig.placement = [A, B]
