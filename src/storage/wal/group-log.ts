@@ -323,7 +323,9 @@ export class GroupLog<Target, Item> {
     this.clock.after(MARK_SYNC_MS, () => {
       this.markTimer = false
       if (this.running !== undefined || this.closing || this.failure !== undefined) return
-      if (this.group === group) this.markSync = this.syncMark()
+      // One at a time: a rotation waits for the last, and closes the file.
+      const due = this.group === group && this.markSync === undefined
+      if (due) this.markSync = this.syncMark()
       else this.armMarkSync()
     })
   }
@@ -334,6 +336,8 @@ export class GroupLog<Target, Item> {
       await this.files.plain.sync()
     } catch (error) {
       this.fail(error as Error)
+    } finally {
+      this.markSync = undefined
     }
   }
 

@@ -128,6 +128,44 @@ test('a failed sync of a mark is final too', async () => {
   assert.equal(w.failures.length, 1)
 })
 
+test('a file stays open until no mark of it is being synced, were there several', async () => {
+  const w = world()
+  const log = await openLog(w)
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  let release = (): void => {}
+  let slow: Promise<void> | undefined = new Promise((resolve) => {
+    release = resolve
+  })
+  w.disk.before = ({ kind }) => {
+    if (kind !== 'sync') return undefined
+    const first = slow
+    slow = undefined
+    return first
+  }
+  w.clock.advance(1000)
+  await settle()
+  assert.equal(slow, undefined, 'the first mark is being synced')
+  log.append(KIND, payloadOf(2))
+  await log.sync()
+  await settle()
+  w.clock.advance(1000)
+  await settle()
+  // More than the file takes.
+  log.append(KIND, new Uint8Array(200_000))
+  let left = false
+  const synced = log.sync().then(() => {
+    left = true
+  })
+  await settle()
+  assert.ok(!left)
+  release()
+  await synced
+  assert.deepEqual(w.failures, [])
+  await log.close()
+})
+
 test('a record larger than a file gets a file that holds it', async () => {
   const w = world()
   const log = await openLog(w)
