@@ -1,5 +1,5 @@
-// Compares what the brokers have on their disks, entry by entry: the replicas of a segment hold the same entries, byte for byte,
-// but for the high watermark that each envelope happens to carry. Of a sealed segment every replica has all of them, and their
+// Compares what the brokers have on their disks, entry by entry: the replicas of a segment hold the same entries [I2], byte for
+// byte, but for the high watermark that each envelope happens to carry. Of a sealed segment every replica has all of them, and their
 // digest is the one that the metadata says. Of the open one a file may be behind: what it has must agree.
 
 import { createHash } from 'node:crypto'
