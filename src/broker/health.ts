@@ -101,6 +101,7 @@ function whyUnavailable(
 ): string | undefined {
   const there = replicas.filter((node) => living.alive(node)).length
   if (there === 0) return 'no broker that holds it is alive'
+  if (trouble?.stuck === true) return trouble.text
   if (there === replicas.length) return undefined
   if (living.usable < policy.minInsyncReplicas) {
     return `a broker that holds it is missing, and ${living.usable} of at least ${policy.minInsyncReplicas} brokers are there to go on`

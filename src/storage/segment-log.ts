@@ -278,6 +278,8 @@ export class Segment implements StoredSegment {
     if (entry.entryNumber < this.end) return false
     if (entry.entryNumber > this.end) {
       if (this.repairable) return false
+      // Behind the gap there may be thousands: the first tells of it.
+      if (this.damage?.includes(`entries ${this.end} to `) === true) return false
       this.markDamaged(
         `entries ${this.end} to ${entry.entryNumber - 1} of segment ${this.key.segment} are lost`,
       )

@@ -61,6 +61,12 @@ test('what a coordinator cannot help is told when a broker is missing that it wa
   assert.match(issues(stateWith(ALL), ALL, [trouble])[0] ?? '', /^under-replicated 1: nobody/)
 })
 
+test('a range that nobody can end is unavailable, though all brokers are there', () => {
+  const key = { topicId: topic(1), range: 0, segment: 1 }
+  const stuck = { key, text: 'nobody is sure', stuck: true }
+  assert.deepEqual(issues(stateWith(ALL), ALL, [stuck]), ['unavailable 1: nobody is sure'])
+})
+
 test('what is wrong with a sealed segment is told, and hides nothing of the open one', () => {
   const key = { topicId: topic(1), range: 0 }
   const sealed = { key: { ...key, segment: 1 }, text: 'its replicas differ' }

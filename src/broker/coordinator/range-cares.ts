@@ -160,7 +160,9 @@ export class RangeCares {
     const troubles: RangeTrouble[] = []
     for (const { care, key, open } of this.under.values()) {
       const text = care.trouble
-      if (text !== undefined) troubles.push({ key: { ...key, segment: open.segment }, text })
+      if (text === undefined) continue
+      const stuck = care.forceable !== undefined
+      troubles.push({ key: { ...key, segment: open.segment }, text, stuck })
     }
     return troubles
   }

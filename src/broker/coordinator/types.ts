@@ -56,4 +56,6 @@ export interface ControlOptions {
 export interface RangeTrouble {
   readonly key: SegmentKey
   readonly text: string
+  /** Nothing can be written before a replica returns, or an operator forces an end, though all brokers may be there. */
+  readonly stuck?: boolean
 }
