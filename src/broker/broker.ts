@@ -16,7 +16,7 @@ import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts
 import type { ForceEndRequest, ForceEndResponse } from '../wire/native/force-end.ts'
 import type { ShardAt } from '../wire/peer/segments.ts'
 import { makeContext } from './context.ts'
-import { describeCluster, reachable } from './describe.ts'
+import { brokenHere, describeCluster, reachable } from './describe.ts'
 import { toEastGuardError } from './errors.ts'
 import { forceEnd } from './forcing.ts'
 import type { TopicRef } from './metadata/types.ts'
@@ -261,12 +261,10 @@ export class Broker {
 
   async describeCluster(): Promise<DescribeClusterResponse> {
     const space = await this.parts.space()
-    return describeCluster(
-      this.options,
-      this.parts.metadata.state,
-      space,
-      this.control.troubles?.() ?? [],
-    )
+    return describeCluster(this.options, this.parts.metadata.state, space, [
+      ...(this.control.troubles?.() ?? []),
+      ...brokenHere(this.context.census),
+    ])
   }
 
   /** Drains a broker, ends that, or removes it for good. Rejects with UNKNOWN_BROKER or METADATA_CONFLICT. */

@@ -8,6 +8,7 @@ import type { DescribeClusterResponse } from '../wire/native/describe-cluster.ts
 import type { RangeTrouble } from './coordinator/types.ts'
 import { healthOf, type Living } from './health.ts'
 import type { BrokerOptions, Neighbour } from './options.ts'
+import type { Census } from './replica/census.ts'
 import { usablePlaces } from './topics/placing.ts'
 
 type Described = DescribeClusterResponse['brokers'][number]
@@ -39,6 +40,13 @@ export function describeCluster(
     ...healthOf(state, livingOf(options, state), troubles),
     brokers: describeBrokers(options, state, space),
   }
+}
+
+/** Whoever coordinates them knows more, and may be another broker than the one that is asked. */
+export function brokenHere({ unfit }: Pick<Census, 'unfit'>): readonly RangeTrouble[] {
+  return Array.from(unfit).flatMap(({ key, status, fault }) => {
+    return status === 'broken' ? [{ key, text: `damaged here: ${fault?.message ?? ''}` }] : []
+  })
 }
 
 function livingOf(options: BrokerOptions, { nodes }: MetadataView): Living {

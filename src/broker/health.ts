@@ -74,7 +74,7 @@ function issueOf(
   const open = openOf(range)
   const ofOpen = troubles.find(({ key }) => key.segment === open?.segment)
   // Records that cannot be read, or not be believed: worse than that some copies are missing.
-  const ofSealed = troubles.find((trouble) => trouble !== ofOpen)
+  const ofSealed = troubles.find(({ key }) => key.segment !== open?.segment)
   if (open !== undefined) {
     const why = whyUnavailable(topic, open, living, ofOpen)
     if (why !== undefined) return { ...at, segment: open.segment, kind: 'unavailable', why }

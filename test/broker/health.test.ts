@@ -67,6 +67,14 @@ test('a range that nobody can end is unavailable, though all brokers are there',
   assert.deepEqual(issues(stateWith(ALL), ALL, [stuck]), ['unavailable 1: nobody is sure'])
 })
 
+test('a copy that is damaged on the broker that is asked is told, behind what the coordinator says', () => {
+  const key = { topicId: topic(1), range: 0, segment: 1 }
+  const here = { key, text: 'damaged here' }
+  assert.deepEqual(issues(stateWith(ALL), ALL, [here]), ['under-replicated 1: damaged here'])
+  const stuck = { key, text: 'nobody is sure', stuck: true }
+  assert.deepEqual(issues(stateWith(ALL), ALL, [stuck, here]), ['unavailable 1: nobody is sure'])
+})
+
 test('what is wrong with a sealed segment is told, and hides nothing of the open one', () => {
   const key = { topicId: topic(1), range: 0 }
   const sealed = { key: { ...key, segment: 1 }, text: 'its replicas differ' }

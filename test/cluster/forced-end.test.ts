@@ -61,6 +61,8 @@ test('what every replica has lost an operator gives up, and nothing before it', 
       const { answers = [] } = (await forceable(admin)) ?? {}
       return answers.length === 3 && answers.every(({ unsure }) => unsure !== undefined)
     })
+    const { unavailable, underReplicated } = await admin.describeCluster()
+    assert.equal(unavailable + underReplicated, 1, 'whoever is asked says that it is not well')
     const known = await forceable(admin)
     assert.ok(known !== undefined)
     const { segment } = known
