@@ -115,8 +115,7 @@ async function flip(scene: Scene, follower: LocalBroker, running: boolean): Prom
   const { cluster, topics, random } = scene
   const path = await settledFile(cluster, topics, follower, random)
   if (!running) await follower.end('SIGKILL')
-  const part = !running && random.below(4) === 0 ? 'header' : 'blocks'
-  const what = await flipBit(path, part, random)
+  const what = await flipBit(path, random)
   if (running) await scene.forgetful()
   else await cluster.start(follower)
   await follower.ready()

@@ -25,21 +25,12 @@ export async function settledFile(
   return files[random.below(files.length)] as string
 }
 
-/**
- * In the blocks, or in the header page before them, which is read only when a broker starts. Which byte it was is told.
- */
-export async function flipBit(
-  path: string,
-  part: 'header' | 'blocks',
-  random: Prng,
-): Promise<string> {
+/** Behind the header page, which says nothing that the first block does not say too. Which byte it was is told. */
+export async function flipBit(path: string, random: Prng): Promise<string> {
   const file = await open(path, 'r+')
   try {
     const { size } = await file.stat()
-    const at =
-      part === 'header'
-        ? random.below(HEADER_PAGE_BYTES)
-        : HEADER_PAGE_BYTES + random.below(size - HEADER_PAGE_BYTES)
+    const at = HEADER_PAGE_BYTES + random.below(size - HEADER_PAGE_BYTES)
     const bytes = new Uint8Array(1)
     await file.read(bytes, 0, 1, at)
     bytes[0] = (bytes[0] as number) ^ (1 << random.below(8))
