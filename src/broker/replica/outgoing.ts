@@ -8,17 +8,15 @@
 // entries when the link takes more, so that a slow link holds no memory but its own.
 
 import type { SegmentLeader } from '../../core/segment/leader.ts'
-import type { SegmentPlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
-import type { SegmentLog } from '../../storage/types.ts'
-import { type EncodedEntries, encodeEntries } from '../../wire/data/entries.ts'
 import { DATA_FRAME_BYTES_ENOUGH } from '../../wire/data/frame.ts'
 import { appendFrame } from '../../wire/data/load.ts'
 import type { OpenedResult } from '../../wire/data/types.ts'
 import type { Flow } from '../data/types.ts'
 import type { RangeLeader } from '../range/leader.ts'
 import type { Channels } from './channels.ts'
+import { EntrySource } from './entry-source.ts'
 import type { Sending } from './sending.ts'
 
 const NOT_YET_MS_LEAST = 5
@@ -29,6 +27,7 @@ export class Outgoing implements Sending {
   readonly leader: RangeLeader
   private readonly channels: Channels
   private streams: FollowerStream[] = []
+  private source: EntrySource | undefined
 
   constructor(leader: RangeLeader, channels: Channels) {
     this.leader = leader
@@ -38,11 +37,12 @@ export class Outgoing implements Sending {
   open(segment: SegmentLeader | undefined): void {
     this.close()
     if (segment === undefined) return
-    const { key } = this.leader.copy
-    const source = new EntrySource(this.leader, placeOfKey(key))
-    this.streams = this.leader.followers.map(
-      (node) => new FollowerStream(this.leader, node, key, source, this.channels),
-    )
+    const { leader, channels } = this
+    const { key } = leader.copy
+    const { followers } = leader
+    const source = new EntrySource(() => leader.copy.log, placeOfKey(key), followers.length)
+    this.source = source
+    this.streams = followers.map((node) => new FollowerStream(leader, node, key, source, channels))
   }
 
   appended(): void {
@@ -50,52 +50,15 @@ export class Outgoing implements Sending {
   }
 
   committed(): void {
+    const { log } = this.leader.copy
+    if (log !== undefined && log.highWatermark === log.end) this.source?.forget()
     for (const stream of this.streams) stream.committed()
   }
 
   close(): void {
     for (const stream of this.streams) stream.close()
     this.streams = []
-  }
-}
-
-/** The same entries mostly go to all followers: they are encoded once. */
-class EntrySource {
-  private readonly leader: RangeLeader
-  private readonly place: SegmentPlace
-  private from = -1
-  private budget = 0
-  private encoded: EncodedEntries | undefined
-  /** The end of the log when that was. */
-  private encodedAt = 0
-
-  constructor(leader: RangeLeader, place: SegmentPlace) {
-    this.leader = leader
-    this.place = place
-  }
-
-  get log(): SegmentLog | undefined {
-    return this.leader.copy.log
-  }
-
-  get end(): number {
-    return this.log?.end ?? 0
-  }
-
-  /** Undefined: memory does not reach back so far. */
-  read(from: number, budget: number): EncodedEntries | undefined {
-    const { encoded } = this
-    const same = from === this.from && budget === this.budget
-    // What has come since goes with the next frame, unless this one is small.
-    const full = encoded !== undefined && 2 * encoded.bytes >= budget
-    if (same && encoded !== undefined && (full || this.encodedAt === this.end)) return encoded
-    const entries = this.log?.readEntries(from, budget)
-    if (entries === undefined) return undefined
-    this.from = from
-    this.budget = budget
-    this.encodedAt = this.end
-    this.encoded = encodeEntries(this.place, entries)
-    return this.encoded
+    this.source = undefined
   }
 }
 
@@ -143,7 +106,11 @@ export class FollowerStream {
   }
 
   get highWatermark(): number {
-    return this.source.log?.highWatermark ?? 0
+    return this.leader.copy.log?.highWatermark ?? 0
+  }
+
+  private get end(): number {
+    return this.leader.copy.log?.end ?? 0
   }
 
   /** Whether the follower has not been told yet. */
@@ -158,9 +125,8 @@ export class FollowerStream {
   linkUp(): void {
     if (this.state === 'over') return
     this.state = 'opening'
-    const { key, channel, source } = this
+    const { key, channel, end, highWatermark } = this
     const { token } = this.leader.copy.open
-    const { end, highWatermark } = { end: source.end, highWatermark: this.highWatermark }
     const sent = this.channels.links.send(this.node, {
       kind: 'open',
       channel,
@@ -192,14 +158,14 @@ export class FollowerStream {
     this.boot ??= boot
     if (this.boot !== boot) return this.fail('it has restarted')
     const { next, durableEnd } = result
-    const { end } = this.source
+    const { end } = this
     if (next > end) return this.fail(`it has ${next} entries, there are ${end}`)
     this.state = 'streaming'
     this.notYetMs = NOT_YET_MS_LEAST
     this.next = next
     this.toldHighWatermark = -1
     this.leader.acked(this.node, durableEnd)
-    if (this.next < this.source.end) this.flow.ready()
+    if (this.next < this.end) this.flow.ready()
     else this.channels.tellSoon(this)
   }
 
@@ -221,11 +187,11 @@ export class FollowerStream {
   }
 
   committed(): void {
-    if (this.state === 'streaming' && this.next >= this.source.end) this.channels.tellSoon(this)
+    if (this.state === 'streaming' && this.next >= this.end) this.channels.tellSoon(this)
   }
 
   private fill(budgetBytes: number): readonly Uint8Array[] {
-    if (this.state !== 'streaming' || this.next >= this.source.end) return NO_FRAMES
+    if (this.state !== 'streaming' || this.next >= this.end) return NO_FRAMES
     const encoded = this.source.read(this.next, Math.min(budgetBytes, DATA_FRAME_BYTES_ENOUGH))
     if (encoded === undefined) {
       this.fail(`entry ${this.next} is not in memory any more`)
