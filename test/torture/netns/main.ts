@@ -4,6 +4,10 @@
 // sandbox (sandbox.ts), and leaves nothing behind on this machine. Ends with 1 at a violation, and with 2 where no network
 // namespaces can be made.
 
+import { rmSync } from 'node:fs'
+import { mkdtemp, rmdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, Option } from 'commander'
 import { wholeNumber } from '../../../src/cli/commands/arguments.ts'
@@ -25,8 +29,13 @@ function print(text: string): void {
 }
 
 async function inside(args: readonly string[]): Promise<number> {
-  // Whoever started this is gone.
-  process.stdin.once('close', () => process.exit(1)).resume()
+  const dir = await mkdtemp(join(tmpdir(), 'eastguard-apart-'))
+  // Whoever started this is gone; so are all brokers, with this process.
+  process.stdin.once('close', () => {
+    rmSync(dir, { recursive: true, force: true, maxRetries: 3 })
+    process.exit(1)
+  })
+  process.stdin.resume()
   const { fault: faults = FAULTS, ...options } = new Command('torture:apart')
     .addOption(new Option('--fault <names...>', 'these only').choices([...FAULTS]))
     .option('--rounds <n>', 'how many rounds, of all faults in turn', wholeNumber(0), 1)
@@ -34,7 +43,10 @@ async function inside(args: readonly string[]): Promise<number> {
     .option('--log-chars <n>', 'of each broker’s log, told after a violation', wholeNumber(0), 6000)
     .parse([...args], { from: 'user' })
     .opts<Options>()
-  const code = await tortureApart({ ...options, faults, print: (line) => print(`${line}\n`) })
+  const line = (text: string): void => print(`${text}\n`)
+  const code = await tortureApart({ ...options, faults, parent: dir, print: line })
+  // What a violation has left stays.
+  await rmdir(dir).catch(() => {})
   process.exit(code)
 }
 

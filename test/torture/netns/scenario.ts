@@ -40,15 +40,18 @@ export interface Apart {
   readonly rounds: number
   readonly seed: number
   readonly logChars: number
+  /** Data lies below this. */
+  readonly parent: string
   readonly print: (line: string) => void
 }
 
 /** Resolves with the code to end with. */
 export async function tortureApart(options: Apart): Promise<number> {
-  const { faults, rounds, print } = options
+  const { faults, rounds, parent, print } = options
   const violations: string[] = []
   const hosts = await Hosts.make(BROKERS)
-  const cluster = await LocalCluster.form({ brokers: BROKERS, flags: FLAGS, places: hosts.all })
+  const places = hosts.all
+  const cluster = await LocalCluster.form({ brokers: BROKERS, flags: FLAGS, places, parent })
   const run = new Run(options, hosts, cluster, violations)
   try {
     run.begin()
