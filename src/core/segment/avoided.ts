@@ -16,6 +16,11 @@ export class Avoided {
     this.failures.set(node, { times, untilMs: nowMs + pauseMs(times, LEAST_MS) })
   }
 
+  /** It did not fail. */
+  forgive(node: NodeId): void {
+    this.failures.delete(node)
+  }
+
   has(node: NodeId, nowMs: number): boolean {
     return (this.failures.get(node)?.untilMs ?? nowMs) > nowMs
   }

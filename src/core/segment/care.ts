@@ -112,7 +112,7 @@ export class RangeCare {
     const before = this.view
     this.view = view
     if (view.segment.segment !== before.segment.segment) this.opened(nowMs)
-    else if (view.segment.attempt !== before.segment.attempt) this.cancelled()
+    else if (view.segment.attempt !== before.segment.attempt) this.cancelled(nowMs)
   }
 
   brokers(candidates: Candidates, _nowMs: number): void {
@@ -218,10 +218,16 @@ export class RangeCare {
   }
 
   private fence(why: EndReason, nowMs: number): void {
+    const { leader, replicas } = this.open
+    if (this.open.setAside(leader)) {
+      // Who cannot hand on what it has to anyone said of others what is true of itself. Those that are ill do not answer the fence.
+      for (const node of replicas) this.avoided.forgive(node)
+      this.avoided.failed(leader, nowMs)
+    }
     this.open.fence(why, nowMs)
     this.asking.done()
     const text = `fences a segment, whose leader cannot go on: ${why}`
-    this.report.say('warn', text, { leader: this.open.leader, replicas: this.open.replicas })
+    this.report.say('warn', text, { leader, replicas })
   }
 
   /** Nothing is wrong, or an end is asked for. */
@@ -387,8 +393,18 @@ export class RangeCare {
   }
 
   /** CancelEnd was applied: what was found under the attempt before can never commit. */
-  private cancelled(): void {
-    this.open.attemptIs(this.view.segment.attempt)
+  private cancelled(nowMs: number): void {
+    const { staging, open } = this
+    open.attemptIs(this.view.segment.attempt)
+    // The holder may be the leader itself, which waited for its own staging: were that not counted, it would do so for ever.
+    const longMs = Math.min(this.timing.stageTimeoutMs, this.timing.frozenTimeoutMs) / 2
+    if (
+      staging !== undefined &&
+      staging.staged === undefined &&
+      nowMs - staging.sinceMs >= longMs
+    ) {
+      open.holderFailed(staging.plan.holder)
+    }
     this.staging = undefined
     this.proposal = undefined
     this.asking.done()

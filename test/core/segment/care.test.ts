@@ -432,6 +432,28 @@ test('a holder that needs long gets longer each time, when there is no other', (
   assert.deepEqual(lasted.slice(0, 4), [1, 2, 4, 8])
 })
 
+test('a leader that takes its end back again and again, since it cannot hand on what it has, is replaced', () => {
+  const script = new CareScript()
+  script.gives('A', { end: 3 }, 'B')
+  script.notStored('C')
+  for (let attempt = 0; attempt < 2; attempt++) {
+    for (let i = 0; i < 9; i++) {
+      script.gives('A', { end: 3 }, 'B')
+      script.passes(500)
+    }
+    assert.equal(script.all('fence').length, 0)
+    script.apply({ ...script.view.segment, attempt: attempt + 1 })
+  }
+  script.gives('A', { end: 3 }, 'B')
+  assert.notEqual(script.all('fence').length, 0)
+  for (const name of ['A', 'B', 'C']) script.answers(name, 3)
+  script.passes(1000)
+  // It said that B had failed, and C. The successor goes without it, and not without them.
+  const { to, replicas } = script.last('stage')
+  assert.notEqual(to, idOf('A'))
+  assert.equal([...names(replicas)].toSorted().join('').slice(0, 2), 'BC')
+})
+
 test('of two coordinators the roll that commits first holds: the other takes it for its own, and begins with the successor', () => {
   const [first, second] = [fenced(), fenced()]
   for (const script of [first, second]) for (const name of ['A', 'B', 'C']) script.answers(name, 3)
