@@ -7,6 +7,7 @@
 //   from-coordinator     leader ═╪═ coordinator, all else is whole     the lease runs out, the third broker hears both
 //   leader-mute          leader ──╪─> others, which it still hears
 //   leader-deaf          leader <─╪── others, which still hear it
+//   no-records           leader ═╪═ others, data ports only           it has its lease and no followers: another leads
 //   all-apart            nobody hears anybody                          nothing may be acknowledged
 //   flapping             links come and go, each way by itself
 
@@ -21,10 +22,14 @@ export const FAULTS = [
   'from-coordinator',
   'leader-mute',
   'leader-deaf',
+  'no-records',
   'all-apart',
   'flapping',
 ] as const
 export type Fault = (typeof FAULTS)[number]
+
+/** Of all brokers: each has a host of its own. */
+export const DATA_PORT = 2923
 
 export interface Roles {
   readonly leader: Host
@@ -34,11 +39,15 @@ export interface Roles {
 export interface Cut {
   /** It can neither keep its lease nor reach a majority. */
   readonly minority: Host | undefined
-  /** Some majority goes on. */
-  readonly majority: boolean
+  /** What those who reach a majority may be held up for; undefined: there is none. */
+  readonly gapMs: number | undefined
 }
 
 const LASTS_MS = 8000
+/** A lease, an election, a fence and a roll. */
+const GAP_MS = 6000
+/** Two stagings that the leader waits for, before it is blamed. */
+const UNREPLICATED_GAP_MS = 14_000
 const FLAP_MS_MAX = 1500
 
 /** Resolves when the links are cut. */
@@ -47,32 +56,39 @@ export async function cut(fault: Fault, hosts: Hosts, roles: Roles): Promise<Cut
   switch (fault) {
     case 'leader-alone':
       await alone(hosts, leader)
-      return { minority: leader, majority: true }
+      return { minority: leader, gapMs: GAP_MS }
     case 'follower-alone':
       await alone(hosts, third(hosts, roles))
-      return { minority: third(hosts, roles), majority: true }
+      return { minority: third(hosts, roles), gapMs: GAP_MS }
     case 'coordinator-alone':
       await alone(hosts, coordinator)
-      return { minority: coordinator, majority: true }
+      return { minority: coordinator, gapMs: GAP_MS }
     case 'from-coordinator':
       await hosts.cutBothWays(leader, coordinator)
-      return { minority: undefined, majority: true }
+      return { minority: undefined, gapMs: GAP_MS }
     case 'leader-mute':
       for (const other of hosts.others(leader)) await hosts.cut(leader, other)
-      return { minority: leader, majority: true }
+      return { minority: leader, gapMs: GAP_MS }
     case 'leader-deaf':
       for (const other of hosts.others(leader)) await hosts.cut(other, leader)
-      return { minority: leader, majority: true }
+      return { minority: leader, gapMs: GAP_MS }
+    case 'no-records':
+      for (const other of hosts.others(leader)) {
+        await hosts.block(leader, other, DATA_PORT)
+        await hosts.block(other, leader, DATA_PORT)
+      }
+      return { minority: undefined, gapMs: UNREPLICATED_GAP_MS }
     case 'all-apart':
       for (const one of hosts.all) await alone(hosts, one)
-      return { minority: leader, majority: false }
+      return { minority: leader, gapMs: undefined }
     case 'flapping':
-      return { minority: undefined, majority: false }
+      return { minority: undefined, gapMs: undefined }
   }
 }
 
 /** What goes on meanwhile. */
 export async function last(fault: Fault, hosts: Hosts, random: Prng): Promise<void> {
+  if (fault === 'no-records') return pause(UNREPLICATED_GAP_MS + LASTS_MS - GAP_MS)
   if (fault !== 'flapping') return pause(LASTS_MS)
   const untilMs = performance.now() + LASTS_MS
   while (performance.now() < untilMs) {

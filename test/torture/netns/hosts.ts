@@ -6,6 +6,7 @@
 //
 // A cut goes one way. Where host A is cut from host B, A takes B's hardware address to be one that nobody has: packets leave A and
 // arrive nowhere, as when a cable is bad or a switch has lost its mind, and nobody is told. What B sends to A arrives.
+// A port can be blocked by itself, as by a firewall that somebody has set up in haste.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
@@ -76,10 +77,17 @@ export class Host implements Place {
   }
 }
 
+interface Blocked {
+  readonly from: Host
+  readonly to: Host
+  readonly port: number
+}
+
 export class Hosts {
   readonly all: readonly Host[]
   /** "from to". */
   private readonly cuts = new Set<string>()
+  private readonly blocked: Blocked[] = []
 
   static async make(count: number): Promise<Hosts> {
     await run('ip', ['link', 'set', 'lo', 'up'])
@@ -107,12 +115,21 @@ export class Hosts {
     await this.cut(b, a)
   }
 
+  /** Nothing more arrives at a TCP port of `to` that `from` sends. */
+  async block(from: Host, to: Host, port: number): Promise<void> {
+    this.blocked.push({ from, to, port })
+    await from.ip('rule', 'add', ...ruleOf(to, port))
+  }
+
   async mend(from: Host, to: Host): Promise<void> {
     if (!this.cuts.delete(key(from, to))) return
     await from.ip('neigh', 'del', to.host, 'dev', 'eth0')
   }
 
   async mendAll(): Promise<void> {
+    for (const { from, to, port } of this.blocked.splice(0)) {
+      await from.ip('rule', 'del', ...ruleOf(to, port))
+    }
     for (const from of this.all) for (const to of this.all) await this.mend(from, to)
   }
 
@@ -127,6 +144,10 @@ export class Hosts {
   close(): void {
     for (const host of this.all) host.close()
   }
+}
+
+function ruleOf(to: Host, port: number): readonly string[] {
+  return ['to', to.host, 'ipproto', 'tcp', 'dport', `${port}`, 'blackhole']
 }
 
 function key(from: Host, to: Host): string {

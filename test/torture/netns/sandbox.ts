@@ -15,6 +15,7 @@ const PROBE = [
   'ip link add probe type bridge',
   'ip link add probe-a type veth peer name probe-b',
   'ip neigh replace 10.77.0.1 lladdr 02:00:00:00:00:01 dev probe nud permanent',
+  'ip rule add to 10.77.0.1 ipproto tcp dport 1 blackhole',
   'nsenter --version',
 ].join(' && ')
 
