@@ -11,7 +11,7 @@ import { EastGuard } from '../../../src/index.ts'
 import { LocalCluster } from '../../support/local-cluster.ts'
 import { pause, secondsSince, within } from '../../support/time.ts'
 import { Waits } from '../metadata/waits.ts'
-import { compareCopies } from './copies.ts'
+import { type Compared, compareCopies } from './copies.ts'
 import { FAULTS, type Fault, strike } from './faults.ts'
 import { Gaps } from './gaps.ts'
 import { Lane } from './lane.ts'
@@ -27,6 +27,7 @@ const FILLER_BYTES = 500_000
 const FILLERS = 12
 const WORKS_MS = 60_000
 const WELL_MS = 120_000
+const COPIED_MS = 60_000
 const LOG_CHARS = 6000
 /** Small files, so that rolls, flushes and recycling happen all the time. */
 const FLAGS = [
@@ -173,11 +174,16 @@ class Run {
   async compare(): Promise<void> {
     const { cluster, options } = this
     const { info, topics } = await untilWell(cluster, TOPICS, WELL_MS)
+    const look = (): Promise<Compared> =>
+      compareCopies(topics, (node) => {
+        const named = info.brokers.find(({ nodeId }) => nodeId === node)?.displayName
+        return cluster.brokers.find(({ name }) => name === named)?.dataDir
+      })
+    // Who has just been given a segment has still to copy it, and what it has copied goes to the file a little later.
+    const untilMs = performance.now() + COPIED_MS
+    while ((await look()).violations.length > 0 && performance.now() < untilMs) await pause(500)
     await Promise.all(cluster.brokers.map((broker) => broker.end('SIGKILL')))
-    const found = await compareCopies(topics, (node) => {
-      const named = info.brokers.find(({ nodeId }) => nodeId === node)?.displayName
-      return cluster.brokers.find(({ name }) => name === named)?.dataDir
-    })
+    const found = await look()
     this.violations.push(...found.violations)
     for (const broker of cluster.brokers) await cluster.start(broker)
     await Promise.all(cluster.brokers.map((broker) => broker.ready()))
