@@ -24,7 +24,7 @@ async function refused(rig: Rig): Promise<boolean> {
     (told: Error) => told,
   )
   if (error === undefined) return false
-  assert.match(error.message, /the last answer was STORAGE_FULL/)
+  assert.match(error.message, /ended with STORAGE_FULL/)
   return storageFull(error.cause)
 }
 
