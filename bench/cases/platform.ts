@@ -5,6 +5,7 @@
 
 import { pause } from '../../test/support/time.ts'
 import { latencyHistogram, openLoop, recordSince } from '../open-loop.ts'
+import { corePercentSince, processorUse } from '../process.ts'
 import { UseMeter } from '../replicas.ts'
 import { latencies, type Result } from '../report.ts'
 import { Tally } from '../tally.ts'
@@ -23,6 +24,8 @@ const PHASES: readonly (readonly [number, number])[] = [
   [10_500, 0.5],
 ]
 const PATIENCE_MS = 30_000
+const SETTLE_MS = 3000
+const REST_MS = 10_000
 
 export function platform(dir: string, seconds: number): Promise<Result[]> {
   return withBrokers(dir, BROKERS, (measured) => measure(measured, seconds))
@@ -75,7 +78,20 @@ async function measure(measured: Measured, seconds: number): Promise<Result[]> {
   }
   await producer.close()
   await readers.close()
-  return results
+  return [...results, await atRest(measured)]
+}
+
+/** What the brokers cost when nothing happens any more. */
+async function atRest({ brokers }: Measured): Promise<Result> {
+  await pause(SETTLE_MS)
+  const before = brokers.map(({ child }) => processorUse(child.pid))
+  await pause(REST_MS)
+  return {
+    name: 'platform',
+    case: `at rest with ${PARTITIONS} ranges, the busiest of ${BROKERS} brokers`,
+    unit: '% of a core',
+    value: Math.max(...before.map(corePercentSince)),
+  }
 }
 
 async function createTopics({ client }: Measured): Promise<readonly string[]> {
