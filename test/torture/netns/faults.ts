@@ -43,9 +43,9 @@ export interface Cut {
   readonly gapMs: number | undefined
 }
 
-const LASTS_MS = 8000
-/** A lease, an election, a fence and a roll. */
-const GAP_MS = 6000
+const LASTS_MS = 14_000
+/** A lease, an election, a fence and a roll; and a client that asks the broker that is cut off first, and is answered late. */
+const GAP_MS = 10_000
 /** Two stagings that the leader waits for, before it is blamed. */
 const UNREPLICATED_GAP_MS = 14_000
 const FLAP_MS_MAX = 1500
