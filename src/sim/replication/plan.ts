@@ -144,7 +144,7 @@ function topicPlans(chance: Prng, lossy: boolean): readonly TopicPlan[] {
     ranges: narrow ? ranges : undefined,
     replicas: 3,
     minInsync: 2,
-    segmentEntries: narrow ? 4 + chance.below(12) : 20 + chance.below(60),
+    segmentEntries: narrow ? 3 + chance.below(8) : 10 + chance.below(40),
   }
   const replicas = lossy ? 3 : 1 + chance.below(3)
   const beside: TopicPlan = {
@@ -153,7 +153,7 @@ function topicPlans(chance: Prng, lossy: boolean): readonly TopicPlan[] {
     ranges: undefined,
     replicas,
     minInsync: replicas === 3 ? 2 : 1,
-    segmentEntries: 5 + chance.below(20),
+    segmentEntries: 4 + chance.below(12),
   }
   return [main, beside]
 }
@@ -164,7 +164,7 @@ function writerPlans(chance: Prng, topics: readonly TopicPlan[]): readonly Write
     host: `w${i + 1}`,
     topic: i === 1 ? topics.length - 1 : i === 3 ? chance.below(topics.length) : 0,
     acks: one,
-    thinkMsMax: 500 + chance.below(1500),
+    thinkMsMax: 1200 + chance.below(2000),
   }))
 }
 
@@ -207,7 +207,7 @@ function steps(
 function drawn(chance: Prng, kind: Kind, hosts: Hosts): readonly ReplicationStep[] {
   const broker = chance.below(hosts.brokers)
   // Just longer than a lease, and shorter than the patience of clients.
-  const forMs = 2500 + chance.below(4000)
+  const forMs = 2500 + chance.below(chance.below(2) === 0 ? 4000 : 10_000)
   if (kind === 'flip') return []
   if (kind === 'alone') {
     const others = Array.from({ length: hosts.brokers }, (_, i) => i).filter((i) => i !== broker)

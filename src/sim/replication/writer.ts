@@ -11,7 +11,7 @@ import type { ProcessPorts } from '../process.ts'
 import { codeOf, connect, PATIENCE_MS } from './client.ts'
 import type { TopicPlan, WriterPlan } from './plan.ts'
 
-const RECORDS_MAX = 5
+const RECORDS_MAX = 10
 const RECORD_BYTES_MAX = 200
 
 export interface WriterOptions {
