@@ -69,7 +69,7 @@ test('what is acknowledged stays, and is what all replicas have, whatever the br
   assert.equal(seeds, SEEDS)
   assert.equal(counts['seeds below 500 operations'], 0)
   assert.ok((counts['virtual seconds'] ?? 0) >= 60 * SEEDS)
-  assert.ok((counts['acknowledged'] ?? 0) > 0.5 * (counts['operations'] ?? 0))
+  assert.ok((counts['acknowledged'] ?? 0) > 0.4 * (counts['operations'] ?? 0))
   assert.ok((counts['segments'] ?? 0) > 20 * SEEDS)
   assert.ok((counts['looks'] ?? 0) > 10 * SEEDS)
   for (const kind of KINDS) assert.ok((counts[kind] ?? 0) > 0, `${kind} never struck`)

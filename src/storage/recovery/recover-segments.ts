@@ -25,6 +25,7 @@ import type { Log } from '../../ports/log.ts'
 import { segmentBase } from '../segment/paths.ts'
 import { addSalvage } from '../segment/salvage.ts'
 import type { SegmentEngine, StoredSegment } from '../segment/types.ts'
+import { TopicGone } from '../segment/writer.ts'
 import type { Catalog, CatalogSegment } from '../types.ts'
 import { KIND_ENTRY, type LogRecovery, type LostSpan } from '../wal/types.ts'
 import { listSegments, type SegmentOnDisk } from './on-disk.ts'
@@ -55,7 +56,7 @@ export async function recoverSegments(
   const catalog = catalogByText(env.catalog)
   const segments = await openAll(env, catalog, await listSegments(env.disk), inWal)
   await secondPass(env, segments, inWal, wal)
-  for (const segment of segments.values()) await segment.settle()
+  await settleAll(segments, segments.values())
   for (const [text, { sealedAt, fencedAt }] of inWal) {
     const segment = segments.get(text)
     if (segment === undefined) continue
@@ -70,6 +71,22 @@ export async function recoverSegments(
   if (untold) markTouched(env, segments, wal.lost)
   markShort(env, segments)
   return segments
+}
+
+/** A topic may be deleted meanwhile: of what has no file of it yet nothing is kept. */
+async function settleAll(
+  segments: Map<string, StoredSegment>,
+  some: Iterable<StoredSegment>,
+): Promise<void> {
+  for (const segment of some) {
+    try {
+      await segment.settle()
+    } catch (error) {
+      if (!(error instanceof TopicGone)) throw error
+      segments.delete(keyText(segment.key))
+      await segment.retire()
+    }
+  }
 }
 
 function catalogByText(catalog: Catalog): ReadonlyMap<string, CatalogSegment> {
@@ -174,7 +191,7 @@ async function secondPass(
       touched.add(segment)
     }
     if (bytes < SETTLE_EVERY_BYTES) continue
-    for (const segment of touched) await segment.settle()
+    await settleAll(segments, touched)
     touched.clear()
     bytes = 0
   }
