@@ -28,6 +28,9 @@ const FILLERS = 12
 const WORKS_MS = 60_000
 const WELL_MS = 120_000
 const COPIED_MS = 60_000
+/** What a topic may be held up for while a majority runs: a lease, an election, a fence and a roll. */
+const GAP_MS = 10_000
+const MAJORITY_LOST: ReadonlySet<Fault> = new Set(['kill-two', 'kill-all'])
 const LOG_CHARS = 6000
 /** Small files, so that rolls, flushes and recycling happen all the time. */
 const FLAGS = [
@@ -58,6 +61,7 @@ interface Tally {
   read: number
   gapMs: number
   starvedMs: number
+  violations: number
 }
 
 /** Resolves with the code to end with. `rounds`: of each fault that is asked for. */
@@ -70,14 +74,16 @@ export async function tortureReplicated(options: ReplicatedTorture): Promise<num
   print(`three brokers after ${secondsSince(began)} s`)
   const faults = fault === 'all' ? FAULTS : [fault]
   const last = rounds * faults.length
+  let now: Fault | undefined
   try {
     await run.begin()
     for (let n = 1; n <= last && run.violations.length === 0; n++) {
-      await run.round(n, faults[(n - 1) % faults.length] as Fault)
+      now = faults[(n - 1) % faults.length] as Fault
+      await run.round(n, now)
       if (n % options.compareEvery === 0 || n === last) await run.compare()
     }
   } catch (error) {
-    run.violations.push(`it could not go on: ${String(error)}`)
+    run.violations.push(`${now ?? 'the start'}: it could not go on: ${String(error)}`)
   }
   const { violations } = run
   const logs = violations.length > 0 ? logsOf(cluster) : []
@@ -163,7 +169,11 @@ class Run {
     const read = this.reads() - readBefore
     const acknowledged = this.acknowledged() - before
     const gapMs = gap.toMs - gap.fromMs
-    this.count(fault, { rounds: 1, acknowledged, read, gapMs, starvedMs })
+    if (!MAJORITY_LOST.has(fault) && gapMs > GAP_MS + starvedMs) {
+      this.violations.push(`nothing was acknowledged for ${Math.round(gapMs)} ms, after: ${told}`)
+    }
+    const violations = this.violations.length
+    this.count(fault, { rounds: 1, acknowledged, read, gapMs, starvedMs, violations })
     options.print(
       `round ${n}, ${fault}: ${told}; ${acknowledged} acknowledged, ${read} read, longest gap ${Math.round(gapMs)} ms ` +
         `(${Math.round(starvedMs)} for a processor)${well}; ${secondsSince(roundMs)} s`,
@@ -204,9 +214,9 @@ class Run {
 
   summary(): readonly string[] {
     return [...this.tallies].map(
-      ([fault, { rounds, acknowledged, read, gapMs, starvedMs }]) =>
+      ([fault, { rounds, acknowledged, read, gapMs, starvedMs, violations }]) =>
         `${fault}: ${rounds} rounds, ${acknowledged} acknowledged, ${read} read, longest gap ${Math.round(gapMs)} ms ` +
-        `(${Math.round(starvedMs)} for a processor)`,
+        `(${Math.round(starvedMs)} for a processor), ${violations} violations`,
     )
   }
 
@@ -278,6 +288,7 @@ class Run {
     tally.rounds++
     tally.acknowledged += one.acknowledged
     tally.read += one.read
+    tally.violations += one.violations
     if (one.gapMs > tally.gapMs) {
       tally.gapMs = one.gapMs
       tally.starvedMs = one.starvedMs
