@@ -88,6 +88,7 @@ class Client {
   private waiting = 0
   /** Their requests were refused. */
   private parked: number[] = []
+  private following = false
   private helloDone = false
   private pending: Buffer = Buffer.alloc(0)
   private onDrained: () => void = () => {}
@@ -163,12 +164,13 @@ class Client {
       this.onDrained()
     } else if (this.parked.length > 0) {
       this.parked.push(...free)
-      if (this.waiting === 0) void this.follow()
+      if (this.waiting === 0 && !this.following) void this.follow()
     } else if (free.length > 0) this.send(free)
   }
 
   /** To whoever leads now, with all that was refused. */
   private async follow(): Promise<void> {
+    this.following = true
     await pause(FOLLOW_MS)
     const port = (await this.load.leader?.()) ?? this.port
     if (port !== this.port) {
@@ -184,8 +186,10 @@ class Client {
     }
     const { parked } = this
     this.parked = []
-    if (this.shared.over) this.onDrained()
-    else this.send(parked)
+    this.following = false
+    if (!this.shared.over) return this.send(parked)
+    this.socket.destroy()
+    this.onDrained()
   }
 
   private answer(bytes: Buffer, at: number, now: number, free: number[]): void {
