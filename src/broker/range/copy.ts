@@ -169,6 +169,8 @@ export class RangeCopy implements SegmentListener {
     const moved = open.segment !== this.open.segment
     if (moved) this.succeed(open)
     this.open = open
+    // What was fenced had entries whose outcome nobody could wait for one by one. Whoever wakes has what is open now loaded.
+    if (moved) this.watchers.wakeAll()
     return moved
   }
 
@@ -189,8 +191,6 @@ export class RangeCopy implements SegmentListener {
       context.staged.forget(this.key)
     } else this.state = undefined
     if (this.status === 'broken') this.mend()
-    // What was fenced had entries whose outcome nobody could wait for one by one.
-    this.watchers.wakeAll()
   }
 
   /** The commit of an end acknowledges all below it. False: the fold cannot go on from there. */
