@@ -154,6 +154,8 @@ class Run extends Stage {
     const { brokers, plan } = this
     for (const machine of brokers.all) machine.start()
     await this.until('the brokers have found one another', () => brokers.ready, START_MS_MAX)
+    // Nobody promises anything of a disk that is lost while the founder alone keeps the metadata.
+    await this.until('the metadata has its members', () => this.isKept(), START_MS_MAX)
     await this.untilAll('topics are made', [this.makeTopics()], START_MS_MAX)
     this.look()
     const begin = clock.monotonic()
@@ -169,6 +171,16 @@ class Run extends Stage {
     await this.untilAll('all readers have ended', following, START_MS_MAX)
     if (!live) await this.lookOnce()
     await this.compare(live)
+  }
+
+  private isKept(): boolean {
+    const { all } = this.brokers
+    return Array.from({ length: this.plan.shards }, (_, shard) => shard).every((shard) =>
+      all.some(({ shards }) => {
+        const view = shards?.view(shard)
+        return view?.role === 'leader' && view.settled && view.members.voters.length >= 3
+      }),
+    )
   }
 
   private async makeTopics(): Promise<string | undefined> {
