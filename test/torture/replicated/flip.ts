@@ -13,6 +13,7 @@ import { placesOf } from './places.ts'
 
 const LOOK_MS = 200
 const SOME_MS = 60_000
+const LAST_BYTES = 64
 
 /** A file of a settled segment that `broker` has; waits for one. */
 export async function settledFile(
@@ -25,12 +26,12 @@ export async function settledFile(
   return files[random.below(files.length)] as string
 }
 
-/** Behind the header page, which says nothing that the first block does not say too. Which byte it was is told. */
+/** In its last entries: the headers of page and blocks are read at a start only, from an index. Which byte it was is told. */
 export async function flipBit(path: string, random: Prng): Promise<string> {
   const file = await open(path, 'r+')
   try {
     const { size } = await file.stat()
-    const at = HEADER_PAGE_BYTES + random.below(size - HEADER_PAGE_BYTES)
+    const at = size - 1 - random.below(Math.min(LAST_BYTES, size - HEADER_PAGE_BYTES))
     const bytes = new Uint8Array(1)
     await file.read(bytes, 0, 1, at)
     bytes[0] = (bytes[0] as number) ^ (1 << random.below(8))
