@@ -43,6 +43,12 @@ const SETTINGS: ServerSettings = {
   flushAgeMs: 10_000,
   reserveBytes: 1024 * 1024,
   ...REPLICATION_DEFAULTS,
+  leaseSyncMs: 5000,
+  segmentTiming: {
+    ...REPLICATION_DEFAULTS.segmentTiming,
+    leaseTtlMs: 60_000,
+    leaseGraceMs: 66_000,
+  },
   ...DOOR_SETTINGS,
 }
 

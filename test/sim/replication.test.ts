@@ -8,7 +8,7 @@ import { digestOf, type Plan, SCENARIOS, type Scenario } from './scenarios.ts'
 import { runSeeds } from './seeds.ts'
 
 const BUGBASE = 'test/bugbase/replication'
-const SEEDS = 60
+const SEEDS = 40
 const { planOf, run } = SCENARIOS['replication'] as Scenario
 
 /** What must have struck somewhere. */

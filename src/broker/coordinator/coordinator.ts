@@ -26,10 +26,10 @@ import { SealedCares } from './sealed-cares.ts'
 import { type SurveyFacts, survey, surveySealed } from './survey.ts'
 import type { ControlOptions, RangeTrouble } from './types.ts'
 
-/** Of ranges under care; all else is looked at half as often. */
-const TICK_MS = 50
-/** Ticks that are so far apart were kept apart: by a stopped process, or a machine without time. */
-const SLEPT_MS = 500
+/** Looks at ranges under care; at all else with every second of them. */
+const TICKS_PER_LEASE_SYNC = 2
+/** So many ticks without one: they were kept apart, by a stopped process or a machine without time. */
+const SLEPT_TICKS = 10
 /** Shards whose topics are surveyed in one tick. */
 const SURVEYS_MAX = 16
 /** More fenced segments of one broker are not named: nothing is confirmed of their shards then. */
@@ -149,14 +149,18 @@ export class Coordinator {
   // Time.
 
   private arm(): void {
-    this.timer = this.options.ports.clock.after(TICK_MS, () => {
+    this.timer = this.options.ports.clock.after(this.tickMs, () => {
       this.arm()
       this.tick()
     })
   }
 
+  private get tickMs(): number {
+    return this.options.leaseSyncMs / TICKS_PER_LEASE_SYNC
+  }
+
   private tick(): void {
-    if (this.now - this.tickedMs >= SLEPT_MS) this.woke()
+    if (this.now - this.tickedMs >= SLEPT_TICKS * this.tickMs) this.woke()
     this.tickedMs = this.now
     if (this.ticks++ % 2 === 0) this.look()
     this.cares.tick()

@@ -227,7 +227,8 @@ export class RangeCare {
     this.open.fence(why, nowMs)
     this.asking.done()
     const text = `fences a segment, whose leader cannot go on: ${why}`
-    this.report.say('warn', text, { leader, replicas })
+    // After a restart that is how every range goes on.
+    this.report.say(why === 'restarted' ? 'info' : 'warn', text, { leader, replicas })
   }
 
   /** Nothing is wrong, or an end is asked for. */
