@@ -38,7 +38,7 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a follower that answers out of range',
     file: 'src/broker/read/cursor.js',
-    find: 'if (this.offset <= end || !this.knowsTheEnd)',
+    find: 'if (this.offset <= end || !this.knowsTheEnd || this.mayBeSealed)',
     replace: 'if (this.offset <= end)',
   },
   {

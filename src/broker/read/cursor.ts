@@ -91,8 +91,20 @@ export class Cursor {
   misplaced(): EastGuardError | undefined {
     const end = this.committedEnd()
     if (this.offset < this.logStart) return this.outOfRange(end)
-    if (this.offset <= end || !this.knowsTheEnd) return undefined
+    if (this.offset <= end || !this.knowsTheEnd || this.mayBeSealed) return undefined
     return this.outOfRange(end)
+  }
+
+  /** The end that this leader gave may have committed, and readers of other replicas be further. */
+  private get mayBeSealed(): boolean {
+    const { role } = this.copy() ?? {}
+    return role instanceof RangeLeader && role.segment?.mayBeSealed === true
+  }
+
+  /** Resolves when what this broker knows of the end is all that anybody was told before; for a leader whose segment may be sealed. */
+  async learnEnd(): Promise<void> {
+    if (!this.mayBeSealed) return
+    await this.context.metadata.fresh({ topicId: this.runtime.topic.topicId })
   }
 
   /** Only the leader that has a lease of the open segment can say that there is nothing more. */

@@ -20,6 +20,7 @@ const NONE: FoundOffset = { offset: -1, timestamp: -1 }
 const OPENED_BYTES_MAX = 256 * 1024 * 1024
 
 export async function latestOffset(cursor: Cursor): Promise<FoundOffset> {
+  await cursor.learnEnd()
   const offset = await cursor.highWatermark()
   const { endUnknown } = cursor
   if (endUnknown !== undefined) throw endUnknown

@@ -75,6 +75,11 @@ export class SegmentLeader {
     return this.mode === 'open'
   }
 
+  /** It may be sealed already, and others know more of it: this leader learns of that from the log only. */
+  get mayBeSealed(): boolean {
+    return this.endIsOut || this.mode === 'fenced' || this.mode === 'ended'
+  }
+
   /** What of a follower counts. */
   ackedEnd(node: NodeId): number {
     return this.followerOf(node).acked

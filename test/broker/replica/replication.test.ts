@@ -237,6 +237,14 @@ test('a follower answers out of range for nothing above what it knows', async ()
   assert.deepEqual(await rig.read(B, 5), [])
 })
 
+test('a leader whose end is given says of nobody that he is out of range: others may have it as sealed', async () => {
+  await using rig = await Rig.make({ segmentEntries: 2 })
+  rig.placement = []
+  await Promise.all([rig.produce(A, '0'), rig.produce(A, '1')])
+  await rig.until('it gives an end', () => rig.given.length > 0)
+  assert.deepEqual(await rig.read(A, 5), [])
+})
+
 test('a damaged copy of a sealed segment is thrown away and copied anew', async () => {
   await using rig = await Rig.make({ segmentEntries: 2 })
   for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
