@@ -113,6 +113,22 @@ test('a resumed process may look at its timers first, and may be paused again wh
   assert.ok(world.clock.monotonic() > 1000)
 })
 
+test('a timer that came due while its process was paused does not run when another event has cancelled it', async () => {
+  const { server, pass } = await served()
+  const order: string[] = []
+  const { clock } = server.ports
+  server.pause()
+  const late = clock.after(2, () => order.push('late'))
+  clock.after(1, () => {
+    order.push('first')
+    late.cancel()
+  })
+  await pass(10)
+  server.resume()
+  await pass(10)
+  assert.deepEqual(order, ['first'])
+})
+
 test("a paused process's machine takes bytes until the window is full, and the connection stays", async () => {
   const { server, near, far, pass } = await served()
   server.pause()

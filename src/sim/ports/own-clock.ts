@@ -40,7 +40,20 @@ export function ownClock(clock: SimClock, machine: MachineClock, gate: Gate): Cl
   return {
     monotonic: () => startMs + clock.monotonic() * rate,
     wall: () => Math.floor(clock.wall() + machine.wallShiftMs),
-    after: (ms, run) => clock.after(ms / rate + more, () => gate.pass(run, 'timer')),
+    after: (ms, run) => {
+      // It may be due already and wait at the gate: cancelled then, it does not run either.
+      let cancelled = false
+      const due = (): void => {
+        if (!cancelled) run()
+      }
+      const timer = clock.after(ms / rate + more, () => gate.pass(due, 'timer'))
+      return {
+        cancel: () => {
+          cancelled = true
+          timer.cancel()
+        },
+      }
+    },
     nextTurn: (run) => clock.nextTurn(() => gate.pass(run)),
   }
 }
