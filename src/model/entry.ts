@@ -18,7 +18,7 @@
 //  84  u32  reserved, 0
 //  88
 
-import { getI64, getU32, putI64, putU32 } from '../base/bytes.ts'
+import { equalBytes, getI64, getU32, putI64, putU32 } from '../base/bytes.ts'
 import { crc32cOf } from '../base/checksum.ts'
 
 export const ENVELOPE_BYTES = 88
@@ -43,6 +43,13 @@ export interface SegmentPlace {
   readonly topicIdBytes: Uint8Array
   readonly range: number
   readonly segment: number
+}
+
+/** Of the same segment. */
+export function samePlace(a: SegmentPlace, b: SegmentPlace): boolean {
+  return (
+    a.segment === b.segment && a.range === b.range && equalBytes(a.topicIdBytes, b.topicIdBytes)
+  )
 }
 
 /** Writes the envelope, checksum included, at `at` in `into`. */

@@ -1,9 +1,8 @@
 // Entries from segments' leaders, on their way to the followers here. A channel is known as long as the connection on which it
 // was opened; acknowledgements of all channels of a connection that a sync has brought go back in one message.
 
-import { equalBytes } from '../../base/bytes.ts'
 import { openOf, rangeByNumber } from '../../core/metadata/lookup.ts'
-import type { SegmentPlace } from '../../model/entry.ts'
+import { samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Append, Open, OpenedResult, Watermarks } from '../../wire/data/types.ts'
 import type { DataLinks } from '../data/types.ts'
@@ -174,10 +173,4 @@ class IncomingPeer implements FollowerEnds {
     this.closed = true
     for (const channel of Array.from(this.followers.keys())) this.end(channel)
   }
-}
-
-function samePlace(a: SegmentPlace, b: SegmentPlace): boolean {
-  return (
-    a.segment === b.segment && a.range === b.range && equalBytes(a.topicIdBytes, b.topicIdBytes)
-  )
 }

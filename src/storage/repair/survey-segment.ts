@@ -9,7 +9,7 @@
 
 import { EastGuardError } from '../../base/errors.ts'
 import { isHole } from '../../model/batch/hole.ts'
-import { ENVELOPE_BYTES } from '../../model/entry.ts'
+import { ENVELOPE_BYTES, samePlace } from '../../model/entry.ts'
 import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readWhole } from '../checked-file.ts'
@@ -22,7 +22,6 @@ import {
   HEADER_PAGE_BYTES,
   type Piece,
   placeSeed,
-  samePlace,
 } from '../segment/format.ts'
 import { readSalvage } from '../segment/salvage.ts'
 import type { Placed } from './losses.ts'

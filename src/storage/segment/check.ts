@@ -2,8 +2,14 @@
 // another, the batch's own length and checksum. What comes out of here is what was once appended.
 
 import { BATCH_HEADER_BYTES, batchCrcMatches, batchSize } from '../../model/batch/header.ts'
-import { ENVELOPE_BYTES, type Entry, getEnvelope, type SegmentPlace } from '../../model/entry.ts'
-import { type BlockHeader, samePlace } from './format.ts'
+import {
+  ENVELOPE_BYTES,
+  type Entry,
+  getEnvelope,
+  type SegmentPlace,
+  samePlace,
+} from '../../model/entry.ts'
+import type { BlockHeader } from './format.ts'
 
 /** What a run of bytes must hold. */
 export interface Expected {

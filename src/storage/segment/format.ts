@@ -23,7 +23,7 @@
 //                                     36 u32 pieces                          40 u32 least key hash
 //                                     40 zeros                               44 u32 greatest key hash
 
-import { equalBytes, getI64, getU32, putI64, putU32 } from '../../base/bytes.ts'
+import { getI64, getU32, putI64, putU32 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
 import type { SegmentPlace } from '../../model/entry.ts'
 
@@ -103,12 +103,6 @@ export function decodeHeaderPage(page: Uint8Array): SegmentPlace | string {
     range: getU32(page, 12),
     segment: getI64(page, 16),
   }
-}
-
-export function samePlace(a: SegmentPlace, b: SegmentPlace): boolean {
-  return (
-    a.segment === b.segment && a.range === b.range && equalBytes(a.topicIdBytes, b.topicIdBytes)
-  )
 }
 
 /** Writes the header at the start of `into`. */

@@ -12,7 +12,7 @@
 //
 // A cut that a crash interrupted (cut.ts) is finished first.
 
-import type { SegmentPlace } from '../../model/entry.ts'
+import { type SegmentPlace, samePlace } from '../../model/entry.ts'
 import { DiskError } from '../../ports/disk.ts'
 import type { IndexSlot } from '../index/index-file.ts'
 import { type SegmentIndex } from '../index/segment-index.ts'
@@ -25,7 +25,6 @@ import {
   HEADER_PAGE_BYTES,
   headerPageChecks,
   placeSeed,
-  samePlace,
 } from './format.ts'
 import type { OpenSegment } from './types.ts'
 

@@ -4,7 +4,7 @@
 // A sender has entries in pieces. Small batches are copied behind their envelopes, because a piece costs more than a copy of
 // few bytes; large ones go as they are. One encoding serves all followers of a segment.
 
-import { equalBytes, getU32 } from '../../base/bytes.ts'
+import { getU32 } from '../../base/bytes.ts'
 import { Truncated } from '../../base/cursor.ts'
 import { BATCH_HEADER_BYTES, batchCrcMatches, batchSize } from '../../model/batch/header.ts'
 import {
@@ -13,6 +13,7 @@ import {
   getEnvelope,
   putEnvelope,
   type SegmentPlace,
+  samePlace,
 } from '../../model/entry.ts'
 import type { Entries } from './types.ts'
 
@@ -96,10 +97,4 @@ function checkBatch({ batch, entryNumber }: Entry, frame: Uint8Array, at: number
   if (!batchCrcMatches(batch)) {
     throw new Truncated(`the checksum of the batch of entry ${entryNumber} does not match`)
   }
-}
-
-function samePlace(a: SegmentPlace, b: SegmentPlace): boolean {
-  return (
-    a.segment === b.segment && a.range === b.range && equalBytes(a.topicIdBytes, b.topicIdBytes)
-  )
 }
