@@ -359,6 +359,11 @@ export class EastGuardError extends Error {
   }
 }
 
+/** Of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
 const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = ERRORS
 
 const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map(

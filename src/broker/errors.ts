@@ -1,4 +1,4 @@
-import { EastGuardError } from '../base/errors.ts'
+import { EastGuardError, messageOf } from '../base/errors.ts'
 import { DiskError } from '../ports/disk.ts'
 
 /** What a client is told of an error that something below the broker threw. */
@@ -8,6 +8,6 @@ export function toEastGuardError(error: unknown): EastGuardError {
     const code = error.fault === 'full' ? 'STORAGE_FULL' : 'DISK_FAILED'
     return new EastGuardError(code, error.message, { cause: error })
   }
-  const what = error instanceof Error ? error.message : String(error)
+  const what = messageOf(error)
   return new EastGuardError('INTERNAL', what, { cause: error })
 }

@@ -1,7 +1,7 @@
 // How a failed command speaks: what happened, to what, and what to do; as JSON on standard error with --json.
 
 import { CommanderError } from 'commander'
-import { EastGuardError } from '../base/errors.ts'
+import { EastGuardError, messageOf } from '../base/errors.ts'
 import type { Output } from './output.ts'
 
 export const EXIT_OK = 0
@@ -68,7 +68,7 @@ function explain(error: unknown): Explained {
     return { code, message, hint, retriable, detail }
   }
   const usage = error instanceof UsageError || error instanceof CommanderError
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   return {
     code: usage ? 'USAGE' : 'FAILED',
     message: text.replace(/^error: /, ''),

@@ -11,7 +11,7 @@
 
 import { Backoff } from '../base/backoff.ts'
 import { putU32 } from '../base/bytes.ts'
-import { EastGuardError } from '../base/errors.ts'
+import { EastGuardError, messageOf } from '../base/errors.ts'
 import { Fifo } from '../base/fifo.ts'
 import { FRAME_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX } from '../model/limits.ts'
 import type { Timer } from '../ports/clock.ts'
@@ -404,7 +404,7 @@ export class BrokerConnection {
 
   private openFailed(cause: unknown): void {
     if (this.state === 'closed') return
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = messageOf(cause)
     const message = `no connection to ${this.name}: ${why}`
     this.restAfter(new EastGuardError('CONNECTION_FAILED', message, { cause }))
   }

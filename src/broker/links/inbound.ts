@@ -14,6 +14,7 @@
 //   bytes, and a ping is still behind them told, now and then: the link is slow and not dead
 //   pongs are not taken                    closed
 
+import { messageOf } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { newestStart } from '../../model/starts.ts'
 import type { Connection } from '../../ports/streams.ts'
@@ -158,7 +159,7 @@ export class Inbound<M> {
     if (this.state !== 'remembering') return
     this.shared.options.ports.log.warn('a broker is not let in: that it was here cannot be kept', {
       node: hello.nodeId,
-      why: error instanceof Error ? error.message : String(error),
+      why: messageOf(error),
     })
     this.close()
   }

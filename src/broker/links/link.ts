@@ -17,6 +17,7 @@
 // time is counted in ticks of our own: a pause of this process must not be taken for the peer's.
 
 import { Backoff } from '../../base/backoff.ts'
+import { messageOf } from '../../base/errors.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { newestStart } from '../../model/starts.ts'
 import type { Timer } from '../../ports/clock.ts'
@@ -103,7 +104,7 @@ export class Link<M> {
         else closeUnused(connection)
       },
       (error: unknown) => {
-        if (this.dial === dial) this.fail(error instanceof Error ? error.message : String(error))
+        if (this.dial === dial) this.fail(messageOf(error))
       },
     )
   }

@@ -3,6 +3,7 @@
 
 import type { Address } from '../../base/address.ts'
 import { Truncated } from '../../base/cursor.ts'
+import { messageOf } from '../../base/errors.ts'
 import type { SyncAnswer, SyncRequest } from '../../model/swim.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Counter } from '../../ports/metrics.ts'
@@ -45,7 +46,7 @@ export class Syncs {
         if (this.ended(key, controller)) this.options.answered(to, answer)
       },
       (error: unknown) => {
-        const why = error instanceof Error ? error.message : String(error)
+        const why = messageOf(error)
         if (this.ended(key, controller)) this.options.failed(to, why)
       },
     )

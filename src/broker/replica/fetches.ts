@@ -1,7 +1,7 @@
 // Entries that a copy of a sealed segment lacks, from a broker that has them: its own copy, or a tail that it keeps under a
 // token. Only what is sealed is given away: what lies above the end of a segment was acknowledged to nobody.
 
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { rangeByNumber, segmentByNumber } from '../../core/metadata/lookup.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
@@ -43,7 +43,7 @@ export class FetchServer {
     if (ofPeer.size > FETCHES_MAX) return serving.end('too much is asked for at a time')
     this.read(fetch).then(
       (entries) => serving.give(entries),
-      (error: unknown) => serving.end(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => serving.end(messageOf(error)),
     )
   }
 

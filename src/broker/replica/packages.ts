@@ -5,7 +5,7 @@
 // A link that breaks takes what was sent of a package with it; it is sent again from its beginning. Parts are not acknowledged
 // one by one: nothing is known of a package until all of it is durable.
 
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, messageOf } from '../../base/errors.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { keyText, placeOfKey } from '../../model/segment-key.ts'
@@ -175,11 +175,11 @@ export class PackageReceiver {
       orders.delete(order)
       this.store(whole).then(
         () => answer(undefined),
-        (error: unknown) => answer(textOf(error)),
+        (error: unknown) => answer(messageOf(error)),
       )
     } catch (error) {
       orders.delete(order)
-      answer(textOf(error))
+      answer(messageOf(error))
     }
   }
 
@@ -228,8 +228,4 @@ function outOfOrder(): EastGuardError {
 function tooLarge(): EastGuardError {
   const message = `what is to be staged is larger than ${PACKAGE_BYTES_MAX} bytes`
   return new EastGuardError('MALFORMED_REQUEST', message)
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -6,7 +6,7 @@
 //                   entries [tailFrom, end)                     ──> tail  ─┴─> the others, over the data port
 //                                                       all stored ──> staged: next offsets, digest
 
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
@@ -91,7 +91,7 @@ export class Stager {
       nextOffsets = state.nextOffsets()
       pack = { key, token, state: state.encode(), tailFrom, tail }
     } catch (error) {
-      const why = textOf(error)
+      const why = messageOf(error)
       log.warn('a successor could not be staged by this broker', { ...copy.fields, why })
       return { failed: [{ node: nodeId, why }] }
     }
@@ -106,7 +106,7 @@ export class Stager {
       await this.roads.store(node, pack)
       return undefined
     } catch (error) {
-      return { node, why: textOf(error) }
+      return { node, why: messageOf(error) }
     }
   }
 
@@ -184,8 +184,4 @@ export async function storePackage(context: RangeContext, pack: StagePackage): P
   const tail = entries.length === 0 ? {} : { tail: { of, entries } }
   await context.store.stagePackage(key, token, { state, ...tail })
   context.staged.stored(key, token, state)
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -13,7 +13,7 @@ import type { Codec } from '../../base/codec.ts'
 import { checkLz4 } from '../../base/compression/lz4.ts'
 import { refuseGrowth } from '../../base/compression/refusal.ts'
 import { snappyBlocks, XERIAL_BLOCK_BYTES, xerialFrame } from '../../base/compression/snappy.ts'
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, messageOf } from '../../base/errors.ts'
 import type { Compute } from '../../ports/compute.ts'
 import { compressZstd, decompressZstd } from './zstd.ts'
 
@@ -45,7 +45,7 @@ export const nodeCompute: Compute = {
       if (content.length > maxBytes) throw refuseGrowth(content.length, maxBytes)
       return content
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause)
+      const why = messageOf(cause)
       throw new EastGuardError(
         'DECODE_FAILED',
         `cannot decompress ${bytes.length} bytes with ${codec}: ${why}`,

@@ -6,7 +6,7 @@
 // little, and a segment that ends early leaves no hole.
 
 import { assert } from '../../base/assert.ts'
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
 import { entryMemory, Tail } from '../cache/tail.ts'
 import { directoryOf } from '../checked-file.ts'
@@ -141,7 +141,7 @@ export class SegmentWriter {
       if (!this.dirsSynced) await this.syncDirs(files)
       if (this.unconfirmed) await files.index.sync()
     } catch (cause) {
-      const what = cause instanceof Error ? cause.message : String(cause)
+      const what = messageOf(cause)
       throw new EastGuardError('DISK_FAILED', `${files.log.path} could not be synced: ${what}`, {
         cause,
       })
