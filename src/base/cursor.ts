@@ -169,3 +169,22 @@ export class ByteWriter {
     return this.bytes.subarray(0, this.length)
   }
 }
+
+/** u32 count, then the items. */
+export function writeList<T>(
+  w: ByteWriter,
+  items: readonly T[],
+  write: (w: ByteWriter, item: T) => void,
+): void {
+  w.u32(items.length)
+  for (const item of items) write(w, item)
+}
+
+/** `leastBytes` is the size of the smallest element: it bounds the count before anything is allocated. */
+export function readList<T>(
+  r: ByteReader,
+  leastBytes: number,
+  read: (r: ByteReader) => T,
+): readonly T[] {
+  return Array.from({ length: r.count(leastBytes) }, () => read(r))
+}

@@ -11,7 +11,7 @@
 //   fetch          u64 id │ key │ optional text token │ u64 from │ u64 below │ u32 bytes at most
 
 import { unreachable } from '../../base/assert.ts'
-import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, readList, Truncated } from '../../base/cursor.ts'
 import { NO_ENTRIES } from './entries.ts'
 import { readKey, readOptionalText, writeKey, writeOptionalText } from './fields.ts'
 import { frameOf } from './frame.ts'
@@ -80,9 +80,12 @@ export function readWord(kind: DataWord['kind'], r: ByteReader): DataWord {
     case 'opened':
       return { kind, channel: r.u32(), result: readResult(r) }
     case 'acks':
-      return { kind, of: pairs(r).map(([channel, end]) => ({ channel, end })) }
+      return { kind, of: readList(r, PAIR_BYTES, () => ({ channel: r.u32(), end: r.u53() })) }
     case 'watermarks':
-      return { kind, of: pairs(r).map(([channel, highWatermark]) => ({ channel, highWatermark })) }
+      return {
+        kind,
+        of: readList(r, PAIR_BYTES, () => ({ channel: r.u32(), highWatermark: r.u53() })),
+      }
     case 'refuse':
       return { kind, channel: r.u32(), entryNumber: r.u53(), why: r.text() }
     case 'stage-stored':
@@ -100,10 +103,6 @@ export function readWord(kind: DataWord['kind'], r: ByteReader): DataWord {
     default:
       return unreachable(kind)
   }
-}
-
-function pairs(r: ByteReader): readonly (readonly [number, number])[] {
-  return Array.from({ length: r.count(PAIR_BYTES) }, () => [r.u32(), r.u53()] as const)
 }
 
 function writeResult(w: ByteWriter, result: OpenedResult): void {

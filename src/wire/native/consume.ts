@@ -7,10 +7,11 @@
 // A partition whose status is not 0 is not streamed; the others are. Only NOT_LEADER and NOT_REPLICA have a redirect
 // (redirect.ts).
 
+import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
 import { ERRORS, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
-import { type Message, readList, writeList } from './message.ts'
+import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'
 import { type Redirecting, readRedirect, writeRedirect } from './redirect.ts'
 

@@ -10,11 +10,12 @@
 //
 // Version and disk are empty and 0 of brokers that the one that answers has not heard them of.
 
+import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
 import { nodeId } from '../../model/ids.ts'
 import { type BrokerView, ISSUE_KINDS, NODE_ROLES, type RangeIssue } from '../../model/metadata.ts'
 import { MEMBER_STATES } from '../../model/swim.ts'
-import { type Message, readChoice, readList, writeList } from './message.ts'
+import { type Message, readChoice } from './message.ts'
 import { OPERATION } from './operations.ts'
 
 interface DescribedBroker extends BrokerView {

@@ -5,11 +5,11 @@
 //   response  list { u16 status │ i64 high watermark │ i64 log start │ blob batches }
 
 import { concatBytes, fromHex, toHex } from '../../base/bytes.ts'
-import { ByteWriter } from '../../base/cursor.ts'
+import { ByteWriter, readList, writeList } from '../../base/cursor.ts'
 import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import { LENGTH_BYTES, putResponseHeader, RESPONSE_HEADER_BYTES } from './header.ts'
-import { type Message, readList, writeList } from './message.ts'
+import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'
 
 interface FetchPartition {

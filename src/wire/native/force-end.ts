@@ -5,9 +5,10 @@
 //   response  i64 segment │ i64 high watermark │ list answer │ list 16B node id of a replica that has not answered
 //   answer    16B node id │ i64 end │ text why it is unsure (empty: it is sure)
 
+import { readList, writeList } from '../../base/cursor.ts'
 import { readNodeId, writeId } from '../../model/id-bytes.ts'
 import type { Forceable } from '../../model/segment-ends.ts'
-import { type Message, readList, writeList } from './message.ts'
+import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'
 
 /** Of segment and end: nothing is to be done. */

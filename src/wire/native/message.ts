@@ -12,27 +12,6 @@ export interface Message<Request, Response> {
   readResponse(r: ByteReader): Response
 }
 
-export function writeList<T>(
-  w: ByteWriter,
-  items: readonly T[],
-  write: (w: ByteWriter, item: T) => void,
-): void {
-  w.u32(items.length)
-  for (const item of items) write(w, item)
-}
-
-/** `leastBytes` is the size of the smallest element: it bounds the count before anything is allocated. */
-export function readList<T>(
-  r: ByteReader,
-  leastBytes: number,
-  read: (r: ByteReader) => T,
-): readonly T[] {
-  const items: T[] = []
-  const count = r.count(leastBytes)
-  for (let i = 0; i < count; i++) items.push(read(r))
-  return items
-}
-
 /** u8: the place of a word in a list. */
 export function readChoice<T>(r: ByteReader, words: readonly T[], what: string): T {
   const place = r.u8()

@@ -4,10 +4,9 @@
 //
 //   policy   u32 count │ count x { text key │ text value }        no key twice
 
-import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, Truncated, readList, writeList } from '../../base/cursor.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import { POLICY_KEYS, parsePolicy, policyTexts } from '../../model/policy-keys.ts'
-import { readList, writeList } from './message.ts'
 
 export function writePolicy(w: ByteWriter, policy: Partial<TopicPolicy>): void {
   writeList(w, policyTexts(policy), (_, [name, text]) => {

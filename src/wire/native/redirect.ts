@@ -3,11 +3,10 @@
 //   redirect   i64 segment (-1: not known) │ list { 16B node id │ text host │ u16 port }
 
 import { fromHex, toHex } from '../../base/bytes.ts'
-import { type ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { type ByteReader, ByteWriter, readList, writeList } from '../../base/cursor.ts'
 import type { EastGuardError, ErrorCode } from '../../base/errors.ts'
 import { nodeId } from '../../model/ids.ts'
 import { NO_REDIRECT, type Redirect, redirectIn, redirects } from '../../model/redirect.ts'
-import { readList, writeList } from './message.ts'
 
 /** An item of an answer that may send the client elsewhere. */
 export interface Redirecting {

@@ -6,10 +6,9 @@
 //            i64 entries held (-1 not here) │ i64 bytes held │ list 16B replicas │ list i64 first offsets
 
 import { fromHex, toHex } from '../../base/bytes.ts'
-import type { ByteReader, ByteWriter } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, readList, writeList } from '../../base/cursor.ts'
 import { nodeId, topicId } from '../../model/ids.ts'
 import type { RangeView, SegmentView, TopicView } from '../../model/metadata.ts'
-import { readList, writeList } from './message.ts'
 import { readWholePolicy, writePolicy } from './policy.ts'
 
 const SEGMENT_BYTES_LEAST = 59

@@ -20,7 +20,7 @@
 //   failed    u8 count, { 16B node │ text why }
 
 import { assert } from '../../base/assert.ts'
-import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.ts'
+import { type ByteReader, type ByteWriter, readList, Truncated, writeList } from '../../base/cursor.ts'
 import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import {
   readNodeId,
@@ -176,18 +176,6 @@ function readOfSegment(r: ByteReader, kind: OfSegment['kind']): OfSegment {
 }
 
 // The parts.
-
-function writeList<T>(
-  w: ByteWriter,
-  values: readonly T[],
-  write: (w: ByteWriter, value: T) => void,
-): void {
-  w.u32(values.length)
-  for (const value of values) write(w, value)
-}
-function readList<T>(r: ByteReader, leastBytes: number, read: (r: ByteReader) => T): readonly T[] {
-  return Array.from({ length: r.count(leastBytes) }, () => read(r))
-}
 
 function writeKey(w: ByteWriter, { topicId, range, segment }: SegmentKey): void {
   writeId(w, topicId)
