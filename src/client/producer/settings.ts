@@ -5,6 +5,7 @@ import { CODECS, type Codec } from '../../base/codec.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { type RecordHeaderBytes, recordBytesMost, TIMESTAMP_MAX } from '../../model/batch/encode.ts'
 import { BATCH_HEADER_BYTES } from '../../model/batch/header.ts'
+import { BATCH_BYTES_MAX } from '../../model/limits.ts'
 import { ACKS, type Acks, MIB } from '../../model/policy.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Data, ProducerOptions, ProducerRecord } from '../api.ts'
@@ -25,8 +26,6 @@ export interface ProducerSettings {
 
 /** What a batch has besides its records. */
 export const BATCH_OVERHEAD_BYTES: number = BATCH_HEADER_BYTES
-/** The largest batch that a policy may allow. */
-const BATCH_BYTES_MOST = 64 * MIB
 const TIMER_MS_MOST = 0x7fff_ffff
 
 /** Throws INVALID_ARGUMENT. */
@@ -38,7 +37,7 @@ export function producerSettings(options: ProducerOptions): ProducerSettings {
       'maxBatchBytes',
       options.maxBatchBytes ?? MIB,
       BATCH_OVERHEAD_BYTES + 1,
-      BATCH_BYTES_MOST,
+      BATCH_BYTES_MAX,
     ),
     maxBatchRecords: whole('maxBatchRecords', options.maxBatchRecords ?? 20_000, 1, 1_000_000),
     lingerMs: whole('lingerMs', options.lingerMs ?? 2, 0, TIMER_MS_MOST),

@@ -10,6 +10,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import { isHole } from '../../model/batch/hole.ts'
 import { ENVELOPE_BYTES, samePlace } from '../../model/entry.ts'
+import { BATCH_BYTES_MAX } from '../../model/limits.ts'
 import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Disk } from '../../ports/disk.ts'
 import { readWhole } from '../checked-file.ts'
@@ -29,7 +30,7 @@ import { SegmentBytes } from './segment-bytes.ts'
 
 const SEARCH_BYTES = 256 * 1024
 /** The largest batch that a topic may allow, and its envelope. */
-const ENTRY_BYTES_MAX = 64 * 1024 * 1024 + ENVELOPE_BYTES
+const ENTRY_BYTES_MAX = BATCH_BYTES_MAX + ENVELOPE_BYTES
 const SWEEP_BYTES = 2 * ENTRY_BYTES_MAX
 const BLOCK_MAGIC: Uint8Array = Uint8Array.of(0x45, 0x47, 0x53, 0x42)
 
