@@ -2,6 +2,7 @@
 // behind. Until somebody listens on its `streams` whoever connects is cut off, and dials again.
 
 import type { Address, Connection, Listener, Streams } from '../../ports/streams.ts'
+import { closeUnused } from '../links/link.ts'
 
 export interface DataPort {
   /** For broker/data: connections to this port come from here. It has one listener at a time. */
@@ -16,8 +17,7 @@ export async function openDataPort(streams: Streams, address: Address): Promise<
   let handOn: ((connection: Connection) => void) | undefined
   const listener = await streams.listen(address, (connection) => {
     if (handOn !== undefined) return handOn(connection)
-    connection.handle({ onData: () => {}, onClose: () => {} })
-    connection.destroy()
+    closeUnused(connection)
   })
   const taken = (onConnection: (connection: Connection) => void): Listener => {
     if (handOn !== undefined) throw new Error('the data port has its listener already')

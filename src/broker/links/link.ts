@@ -259,7 +259,8 @@ export class Link<M> {
   }
 }
 
-function closeUnused(connection: Connection): void {
+/** For one that nobody wants. */
+export function closeUnused(connection: Connection): void {
   connection.handle({ onData: () => {}, onClose: () => {} })
   connection.destroy()
 }

@@ -16,7 +16,7 @@ import type { Timer } from '../../ports/clock.ts'
 import type { Address, Connection, Listener } from '../../ports/streams.ts'
 import type { Hello, HelloRefusal } from '../../wire/peer/hello.ts'
 import { Inbound, type InboundOwner } from './inbound.ts'
-import { Link, type LinkState } from './link.ts'
+import { closeUnused, Link, type LinkState } from './link.ts'
 import type { LinksOptions, Shared } from './types.ts'
 
 /** What waits on links when the broker stops gets so long. */
@@ -139,8 +139,7 @@ export class Links<M> {
   private accept(connection: Connection): void {
     const { connectionsMax } = this.options.settings
     if (this.silent || this.inbounds.size >= connectionsMax) {
-      connection.handle({ onData: () => {}, onClose: () => {} })
-      connection.destroy()
+      closeUnused(connection)
       return
     }
     this.inbounds.add(new Inbound(connection, this.shared, this.owner))
