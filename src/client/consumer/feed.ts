@@ -12,7 +12,7 @@
 // partition, set its fetch offset back to its position, and open the streams anew; `epoch` tells batches taken before from
 // those after. Credit is granted again for what was taken, so that at most `prefetchBytes` and one batch per broker wait.
 
-import { EastGuardError } from '../../base/errors.ts'
+import type { EastGuardError } from '../../base/errors.ts'
 import { Fifo } from '../../base/fifo.ts'
 import { batchEndOffset, batchesIn } from '../../model/batch/decode.ts'
 import type { ConsumeData } from '../../wire/native/consume-data.ts'
@@ -20,7 +20,7 @@ import { type Abortable, unwatchAbort, watchAbort } from '../aborts.ts'
 import type { Cluster } from '../cluster.ts'
 import { type LogRange, outOfRange } from '../offsets.ts'
 import { aborted, deadlineIn } from '../timing.ts'
-import { Readers } from './readers.ts'
+import { asError, Readers } from './readers.ts'
 import { type ReadPartition } from './reading.ts'
 import type { ConsumerSettings } from './settings.ts'
 import { startOffsets } from './start.ts'
@@ -244,9 +244,4 @@ export class Feed implements Abortable {
     this.wakeUp()
     this.readers.restart(state)
   }
-}
-
-function asError(error: unknown): EastGuardError {
-  if (error instanceof EastGuardError) return error
-  return new EastGuardError('INTERNAL', `the consumer failed: ${String(error)}`, { cause: error })
 }

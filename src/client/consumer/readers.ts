@@ -406,7 +406,7 @@ export class Readers<P extends ReadPartition> {
 /** What a broker says that has not heard of a topic or partition yet, as well as one that knows that it is gone. */
 const BEHIND: ReadonlySet<string> = new Set(['UNKNOWN_TOPIC', 'UNKNOWN_PARTITION'])
 
-function asError(error: unknown): EastGuardError {
+export function asError(error: unknown): EastGuardError {
   if (error instanceof EastGuardError) return error
   return new EastGuardError('INTERNAL', `the consumer failed: ${String(error)}`, { cause: error })
 }
