@@ -1,6 +1,7 @@
 // What every run has: a world, its story and what is wrong with it, and a way to go on until something has come true. Between
 // two events all promises settle (ports/clock.ts).
 
+import { pause } from '../client/timing.ts'
 import { checkLinearizable } from './linear/check.ts'
 import type { Attempt } from './linear/types.ts'
 import type { Watcher } from './machine.ts'
@@ -43,6 +44,10 @@ export class Stage implements Watcher {
   /** Nothing more is to be seen. */
   protected get over(): boolean {
     return this.wrong.length > 0
+  }
+
+  protected pause(ms: number): Promise<void> {
+    return pause(this.world.clock, ms)
   }
 
   /** Runs it once that has come true. */

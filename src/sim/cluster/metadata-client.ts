@@ -9,6 +9,7 @@ import { EastGuardError } from '../../base/errors.ts'
 import { type Prng, prng } from '../../base/prng.ts'
 import { Cluster } from '../../client/cluster.ts'
 import type { ClientPorts } from '../../client/ports.ts'
+import { pause } from '../../client/timing.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import type { Address } from '../../ports/streams.ts'
 import { alterTopic } from '../../wire/native/alter-topic.ts'
@@ -266,9 +267,7 @@ export class MetadataClient {
   }
 
   private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.options.ports.clock.after(ms, resolve)
-    })
+    return pause(this.options.ports.clock, ms)
   }
 
   /** Brokers that lost everything are another cluster, which the old connections refuse. */

@@ -1,10 +1,11 @@
 // A client that writes records to the topics of its own making and reads them from the beginning, by the SDK as anyone would use
 // it, and tells every outcome to the judge of records (../judge.ts).
 
-import { EastGuardError } from '../../base/errors.ts'
 import { type Prng, prng } from '../../base/prng.ts'
 import type { Producer } from '../../client/api.ts'
 import { EastGuardClient } from '../../client/client.ts'
+import { pause } from '../../client/timing.ts'
+import { codeOf, rejectionOf } from '../client-error.ts'
 import type { Judge } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
 import type { ProcessPorts } from '../process.ts'
@@ -56,9 +57,7 @@ export class RecordClient {
   async work(untilMs: number): Promise<void> {
     const { ports, nowMs } = this.options
     while (nowMs() < untilMs) {
-      await new Promise<void>((resolve) => {
-        ports.clock.after(this.chance.below(THINK_MS_MAX), resolve)
-      })
+      await pause(ports.clock, this.chance.below(THINK_MS_MAX))
       this.renew()
       const topic = this.chance.below(TOPICS)
       if (this.chance.below(READ_EVERY) === 0) await this.read(topic, PATIENCE_MS)
@@ -108,10 +107,7 @@ export class RecordClient {
           if (machines.recordsLife === life) judge.acknowledge(name, place.partition, place.offset)
         },
         (error: unknown) => {
-          const code = codeOf(error)
-          const { maybeStored = true } = (error as EastGuardError).detail as {
-            maybeStored?: boolean
-          }
+          const { code, maybeStored } = rejectionOf(error)
           watcher.say(`${host}: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
           if (machines.recordsLife === life) judge.reject(name, maybeStored)
         },
@@ -181,9 +177,4 @@ export class RecordClient {
       ports,
     )
   }
-}
-
-function codeOf(error: unknown): string {
-  if (error instanceof EastGuardError) return error.code
-  throw error
 }

@@ -5,6 +5,7 @@
 import { EastGuardError } from '../../base/errors.ts'
 import { EastGuardClient } from '../../client/client.ts'
 import { Cluster } from '../../client/cluster.ts'
+import { pause } from '../../client/timing.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { BrokerView, NodeRole } from '../../model/metadata.ts'
 import { describeCluster } from '../../wire/native/describe-cluster.ts'
@@ -88,9 +89,7 @@ export class Operator {
         watcher.say(`operator: ${node} is not made ${role}: ${error.code}`)
         if (error.code === 'UNKNOWN_BROKER' || error.code === 'METADATA_CONFLICT') break
       }
-      await new Promise<void>((resolve) => {
-        ports.clock.after(500, resolve)
-      })
+      await pause(ports.clock, 500)
     }
     this.pending--
   }

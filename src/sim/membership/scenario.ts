@@ -223,12 +223,6 @@ class Run extends Stage {
     }
   }
 
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.world.clock.after(ms, resolve)
-    })
-  }
-
   // The endings.
 
   private mayHideOne(): boolean {

@@ -1,6 +1,5 @@
-// What the clients of a run have in common: how they reach the brokers, and what they make of errors.
+// What the clients of a run have in common: how they reach the brokers, and how long they wait.
 
-import { EastGuardError } from '../../base/errors.ts'
 import { EastGuardClient } from '../../client/client.ts'
 import { CLIENT_PORT } from '../cluster/machines.ts'
 import { brokerHost } from '../cluster/step.ts'
@@ -23,9 +22,4 @@ export function connect(host: string, ports: ProcessPorts, near?: number): EastG
     },
     ports,
   )
-}
-
-export function codeOf(error: unknown): string {
-  if (error instanceof EastGuardError) return error.code
-  throw error
 }

@@ -2,10 +2,12 @@
 // under the name, and in the end no disk has anything of it [I15]. Its records are judged as a log of their own for each life.
 
 import type { EastGuardClient } from '../../client/client.ts'
+import { pause } from '../../client/timing.ts'
+import { codeOf } from '../client-error.ts'
 import type { Judge } from '../judge.ts'
 import type { Machine, Watcher } from '../machine.ts'
 import type { ProcessPorts } from '../process.ts'
-import { codeOf, connect, PATIENCE_MS } from './client.ts'
+import { connect, PATIENCE_MS } from './client.ts'
 
 const NAME = 'passing'
 const LIVES_MAX = 6
@@ -121,9 +123,7 @@ export class PassingTopic {
   }
 
   private rest(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.options.ports.clock.after(ms, resolve)
-    })
+    return pause(this.options.ports.clock, ms)
   }
 
   /** Whose disk still has something of what was deleted. */

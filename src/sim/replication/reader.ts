@@ -3,10 +3,12 @@
 
 import { type Prng, prng } from '../../base/prng.ts'
 import type { EastGuardClient } from '../../client/client.ts'
+import { pause } from '../../client/timing.ts'
+import { codeOf } from '../client-error.ts'
 import type { Judge, Reading } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
 import type { ProcessPorts } from '../process.ts'
-import { codeOf, connect, PATIENCE_MS } from './client.ts'
+import { connect, PATIENCE_MS } from './client.ts'
 import type { ReaderPlan, TopicPlan } from './plan.ts'
 
 const REST_MS_MAX = 20_000
@@ -55,9 +57,7 @@ export class Reader {
     while (nowMs() < untilMs && !this.stop.signal.aborted) {
       if (plan.tail) await this.follow()
       else await this.pass(PATIENCE_MS)
-      await new Promise<void>((resolve) => {
-        ports.clock.after(plan.tail ? 100 : this.chance.below(REST_MS_MAX), resolve)
-      })
+      await pause(ports.clock, plan.tail ? 100 : this.chance.below(REST_MS_MAX))
     }
   }
 

@@ -8,13 +8,14 @@
 
 import type { Topic } from '../../core/metadata/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
+import { codeOf } from '../client-error.ts'
 import { Faults } from '../cluster/faults.ts'
 import type { Step } from '../cluster/step.ts'
 import { Judge } from '../judge.ts'
 import { Operator } from '../membership/operator.ts'
 import { type Loop, Stage } from '../stage.ts'
 import { Brokers } from './brokers.ts'
-import { codeOf, connect, PATIENCE_MS } from './client.ts'
+import { connect, PATIENCE_MS } from './client.ts'
 import { DataFaults } from './data-faults.ts'
 import { Disks } from './disks.ts'
 import { Ends, missingOf } from './ends.ts'
@@ -229,12 +230,6 @@ class Run extends Stage {
   private look(): void {
     this.ends.look()
     this.world.clock.after(LOOK_MS, () => this.look())
-  }
-
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.world.clock.after(ms, resolve)
-    })
   }
 
   // In the end.

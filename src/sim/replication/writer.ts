@@ -1,14 +1,15 @@
 // A client that writes records to one topic by the SDK, at its acks, and tells every outcome to the judge of records. What was
 // asked for with less than acks=all may be lost, or be there twice: then only what was read of it counts.
 
-import type { EastGuardError } from '../../base/errors.ts'
 import { type Prng, prng } from '../../base/prng.ts'
 import type { Producer, RecordPlace } from '../../client/api.ts'
 import type { EastGuardClient } from '../../client/client.ts'
+import { pause } from '../../client/timing.ts'
+import { rejectionOf } from '../client-error.ts'
 import type { Judge } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
 import type { ProcessPorts } from '../process.ts'
-import { codeOf, connect, PATIENCE_MS } from './client.ts'
+import { connect, PATIENCE_MS } from './client.ts'
 import type { TopicPlan, WriterPlan } from './plan.ts'
 
 const RECORDS_MAX = 10
@@ -51,9 +52,7 @@ export class Writer {
   async work(untilMs: number): Promise<void> {
     const { ports, nowMs, plan } = this.options
     while (nowMs() < untilMs) {
-      await new Promise<void>((resolve) => {
-        ports.clock.after(1 + this.chance.below(plan.thinkMsMax), resolve)
-      })
+      await pause(ports.clock, 1 + this.chance.below(plan.thinkMsMax))
       this.write()
     }
     await Promise.all(this.sending)
@@ -90,10 +89,7 @@ export class Writer {
         return undefined
       },
       (error: unknown) => {
-        const code = codeOf(error)
-        const { maybeStored = true } = (error as EastGuardError).detail as {
-          maybeStored?: boolean
-        }
+        const { code, maybeStored } = rejectionOf(error)
         watcher.say(`${plan.host}: ${name} is rejected: ${code}, maybe stored: ${maybeStored}`)
         if (strict) judge.reject(name, maybeStored)
         return code

@@ -1,10 +1,10 @@
 // Clients of a run, by the SDK: each step that is theirs is begun at its time and has its outcome told to the judge.
 
 import { assert } from '../../base/assert.ts'
-import { EastGuardError } from '../../base/errors.ts'
 import type { Producer } from '../../client/api.ts'
 import { EastGuardClient } from '../../client/client.ts'
 import type { TopicId } from '../../model/ids.ts'
+import { asEastGuardError } from '../client-error.ts'
 import type { Judge } from '../judge.ts'
 import type { Watcher } from '../machine.ts'
 import type { World } from '../world.ts'
@@ -265,9 +265,4 @@ export class Workload {
     const tracked = work.finally(() => this.pending.delete(tracked))
     this.pending.add(tracked)
   }
-}
-
-function asEastGuardError(error: unknown): EastGuardError {
-  if (error instanceof EastGuardError) return error
-  throw error
 }
