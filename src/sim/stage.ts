@@ -9,6 +9,7 @@ import { type NetworkConditions, simWorld, type World } from './world.ts'
 
 /** How often is looked whether something has come true. */
 const LOOK_MS = 100
+const WELL_LOOK_MS = 200
 
 /** What takes a real event loop, and so comes from outside. */
 export interface Loop {
@@ -75,6 +76,24 @@ export class Stage implements Watcher {
       this.violation(`nobody caught ${error instanceof Error ? error.stack : String(error)}`)
     }
     if (!done() && !this.over) this.violation(`never came true: ${what}`)
+  }
+
+  /** Until `missing` names nothing any more; what it still names `withinMs` later is wrong. */
+  protected async untilWell(missing: () => string | undefined, withinMs: number): Promise<void> {
+    const { clock } = this.world
+    const deadline = clock.monotonic() + withinMs
+    let lookAt = 0
+    let left: string | undefined = 'nothing was looked at'
+    const look = (): boolean => {
+      // Events are many, and a look costs more than most of them.
+      if (clock.monotonic() >= lookAt) {
+        lookAt = clock.monotonic() + WELL_LOOK_MS
+        left = missing()
+      }
+      return left === undefined || clock.monotonic() > deadline
+    }
+    await this.until('all is as it should be', look, 2 * withinMs)
+    if (left !== undefined && !this.over) this.violation(`it is not as it should be: ${left}`)
   }
 
   /** Resolves when all of them have ended; what one resolves with is wrong, and that it rejects. */

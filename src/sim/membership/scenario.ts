@@ -179,14 +179,8 @@ class Run extends Stage {
   }
 
   private async untilAllIsWell(): Promise<void> {
-    const { clock } = this.world
-    let missing: string | undefined
-    const well = (): boolean => {
-      missing = this.missing()
-      return missing === undefined
-    }
-    const untilMs = clock.monotonic() + CONVERGE_MS
-    await this.untilWell(well, () => missing)
+    const untilMs = this.world.clock.monotonic() + CONVERGE_MS
+    await this.untilWell(() => this.missing(), CONVERGE_MS)
     const views = this.brokers.members.map((broker) => this.untilSeen(broker, untilMs))
     await this.untilAll('every broker sees the cluster as it is', views, 2 * CONVERGE_MS)
     const proofs = this.brokers.members.map((broker, i) => {
@@ -194,23 +188,6 @@ class Run extends Stage {
       return client.prove(broker, untilMs)
     })
     await this.untilAll('everything works everywhere', proofs, 2 * CONVERGE_MS)
-  }
-
-  private async untilWell(done: () => boolean, why: () => string | undefined): Promise<void> {
-    const { clock } = this.world
-    const deadline = clock.monotonic() + CONVERGE_MS
-    let lookAt = 0
-    let well = false
-    const look = (): boolean => {
-      // Events are many, and a look costs more than most of them.
-      if (clock.monotonic() >= lookAt) {
-        lookAt = clock.monotonic() + 200
-        well = done()
-      }
-      return well || clock.monotonic() > deadline
-    }
-    await this.until('all is as it should be', look, 2 * CONVERGE_MS)
-    if (!well && this.wrong.length === 0) this.violation(`it is not as it should be: ${why()}`)
   }
 
   private async untilSeen(broker: number, untilMs: number): Promise<string | undefined> {

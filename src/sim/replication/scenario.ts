@@ -237,7 +237,7 @@ class Run extends Stage {
   private async proveAll(): Promise<void> {
     const { brokers, world } = this
     const untilMs = world.clock.monotonic() + CONVERGE_MS
-    await this.untilWell(() => this.missing())
+    await this.untilWell(() => this.missing(), CONVERGE_MS)
     const proofs = this.writers.map((writer) => writer.prove(untilMs))
     await this.untilAll('everything can be written', proofs, CONVERGE_MS)
     const passes = this.readers.map((reader) => reader.pass(CONVERGE_MS))
@@ -245,7 +245,7 @@ class Run extends Stage {
     const caughtUp = (): boolean => this.readers.every((reader) => reader.caughtUp)
     await this.until('those at the end have come to it', caughtUp, CONVERGE_MS)
     // Where it was written just now segments may have ended.
-    await this.untilWell(() => this.missing())
+    await this.untilWell(() => this.missing(), CONVERGE_MS)
     this.say(`${brokers.all.length} brokers, ${this.ends.count} sealed segments, all is well`)
   }
 
@@ -271,22 +271,6 @@ class Run extends Stage {
       }
     }
     return undefined
-  }
-
-  private async untilWell(why: () => string | undefined): Promise<void> {
-    const { clock } = this.world
-    const deadline = clock.monotonic() + CONVERGE_MS
-    let lookAt = 0
-    let missing: string | undefined = 'nothing was looked at'
-    const look = (): boolean => {
-      if (clock.monotonic() >= lookAt) {
-        lookAt = clock.monotonic() + LOOK_MS
-        missing = why()
-      }
-      return missing === undefined || clock.monotonic() > deadline
-    }
-    await this.until('all is as it should be', look, 2 * CONVERGE_MS)
-    if (missing !== undefined && !this.over) this.violation(`it is not as it should be: ${missing}`)
   }
 
   /** What can be read is right; nobody has to answer. */
