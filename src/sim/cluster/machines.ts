@@ -14,7 +14,7 @@ import { brokerHost } from './step.ts'
 export const CLIENT_PORT = 2921
 export const CLUSTER_PORT = 2922
 /** Fewer heartbeats than by default, since most of what brokers say to one another is those. */
-const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 300, timeoutMs: 8000 }
+export const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 300, timeoutMs: 8000 }
 
 export class Machines {
   readonly all: readonly Machine[]

@@ -16,7 +16,7 @@ const COPIES = 3
 const VNODES = 64
 const STABLE_MS = 1000
 /** So that what takes minutes in a cluster takes seconds in a run. */
-export const SIM_SWIM: Required<MembershipSettings>['swim'] = {
+const SWIM: Required<MembershipSettings>['swim'] = {
   syncEveryMs: 10_000,
   seedRetryMs: 5000,
   deadProbeMaxMs: 8000,
@@ -34,6 +34,20 @@ type Standing =
   | 'mistaken'
   /** Gone for ever. */
   | 'retired'
+
+/** Of a broker with these for its seeds, by number. */
+export function membershipOf(seeds: readonly number[], replaceMs: number): MembershipSettings {
+  return {
+    port: CLUSTER_PORT,
+    seeds: seeds.map((seed) => ({ host: brokerHost(seed), port: CLUSTER_PORT })),
+    rackLabel: '',
+    metadataReplicationFactor: COPIES,
+    vnodesPerNode: VNODES,
+    stableMs: STABLE_MS,
+    replaceMs,
+    swim: SWIM,
+  }
+}
 
 export class Brokers {
   readonly all: readonly Machine[]
@@ -146,16 +160,7 @@ export class Brokers {
       ...brokerSettings(host, plan.settings),
       displayName: host,
       metadataShards: plan.shards,
-      membership: {
-        port: CLUSTER_PORT,
-        seeds: this.seedsOf(broker).map((seed) => ({ host: brokerHost(seed), port: CLUSTER_PORT })),
-        rackLabel: '',
-        metadataReplicationFactor: COPIES,
-        vnodesPerNode: VNODES,
-        stableMs: STABLE_MS,
-        replaceMs: plan.replaceMs,
-        swim: SIM_SWIM,
-      },
+      membership: membershipOf(this.seedsOf(broker), plan.replaceMs),
     }
   }
 }

@@ -6,9 +6,9 @@
 //     ─> the ending: one broker cannot be reached, and nobody else notices; or all start anew, and nothing is moved
 
 import { type Prng, prng } from '../../base/prng.ts'
-import type { Hosts, Step } from '../cluster/step.ts'
+import { brokerHost, type Hosts, type Step } from '../cluster/step.ts'
 import { type Trouble, trouble } from '../cluster/trouble.ts'
-import { CLOCK_RATES, type ClockPlan } from '../ports/own-clock.ts'
+import { type ClockPlan, drawnClock } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
 import type { ComingStep, MembershipStep, TimedStep } from './step.ts'
 
@@ -104,10 +104,8 @@ export function membershipPlan(seed: number): MembershipPlan {
 }
 
 function memberPlan(chance: Prng, broker: number, first: number): MemberPlan {
-  const [slow, fast] = CLOCK_RATES
   return {
-    clockRate: chance.below(2) === 0 ? 1 : slow + chance.float() * (fast - slow),
-    clockStartMs: chance.below(1_000_000_000),
+    ...drawnClock(chance),
     seeds: seedsOf(chance, broker, first),
     startsAtMs: broker < first ? chance.below(3000) : undefined,
   }
@@ -165,7 +163,7 @@ function coming(chance: Prng, kind: Coming, hosts: Hosts): MembershipStep {
     }
     case 'long partition': {
       // Longer than others need to find the cut off dead, and to have told everybody.
-      const inside = Array.from({ length: hosts.brokers }, (_, i) => `b${i + 1}`).filter(
+      const inside = Array.from({ length: hosts.brokers }, (_, i) => brokerHost(i)).filter(
         (_, i) => i === broker || chance.below(3) === 0,
       )
       return { kind: 'partition', side: inside, way: 'both', forMs: 12_000 + chance.below(15_000) }

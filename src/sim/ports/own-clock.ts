@@ -1,6 +1,7 @@
 // A machine's own clocks, off from the world's: they began elsewhere, run a little fast or slow, and the wall clock is set
 // now and then. Whoever compares times of two machines, or takes a wall clock for a duration, is seen to be wrong.
 
+import type { Prng } from '../../base/prng.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { SimClock } from './clock.ts'
 import type { Gate } from './gate.ts'
@@ -25,6 +26,15 @@ export const CLOCK_RATES = [0.976, 1.024] as const
 export interface ClockPlan {
   readonly clockRate: number
   readonly clockStartMs: number
+}
+
+/** True, or off by as much as may be. */
+export function drawnClock(chance: Prng): ClockPlan {
+  const [slow, fast] = CLOCK_RATES
+  return {
+    clockRate: chance.below(2) === 0 ? 1 : slow + chance.float() * (fast - slow),
+    clockStartMs: chance.below(1_000_000_000),
+  }
 }
 
 export function plannedClock({ clockRate, clockStartMs }: ClockPlan): MachineClock {

@@ -4,21 +4,19 @@
 import { SEGMENT_TIMING } from '../../core/segment/types.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { ServerSettings } from '../../server/types.ts'
-import { CLUSTER_PORT } from '../cluster/machines.ts'
+import { METADATA_TIMING } from '../cluster/machines.ts'
 import { brokerHost } from '../cluster/step.ts'
 import { Machine, type Watcher } from '../machine.ts'
-import { SIM_SWIM } from '../membership/brokers.ts'
+import { membershipOf } from '../membership/brokers.ts'
 import { plannedClock } from '../ports/own-clock.ts'
 import { brokerSettings } from '../storage/machine.ts'
 import type { World } from '../world.ts'
 import type { ReplicationPlan } from './plan.ts'
 
-const METADATA_TIMING = { electionTimeoutMs: 1000, heartbeatMs: 300, timeoutMs: 8000 }
 /** So that what takes minutes in a cluster takes seconds in a run. */
 const TIMING = { ...SEGMENT_TIMING, repairDelayMs: 4000 }
 const LEASE_SYNC_MS = 250
 const REPLACE_MS = 8000
-const STABLE_MS = 1000
 
 export class Brokers {
   readonly all: readonly Machine[]
@@ -90,16 +88,7 @@ export class Brokers {
       metadataTiming: METADATA_TIMING,
       segmentTiming: TIMING,
       leaseSyncMs: LEASE_SYNC_MS,
-      membership: {
-        port: CLUSTER_PORT,
-        seeds: seeds.map((seed) => ({ host: brokerHost(seed), port: CLUSTER_PORT })),
-        rackLabel: '',
-        metadataReplicationFactor: 3,
-        vnodesPerNode: 64,
-        stableMs: STABLE_MS,
-        replaceMs: REPLACE_MS,
-        swim: SIM_SWIM,
-      },
+      membership: membershipOf(seeds, REPLACE_MS),
     }
   }
 }

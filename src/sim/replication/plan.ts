@@ -10,7 +10,7 @@
 import { type Prng, prng } from '../../base/prng.ts'
 import { brokerHost, type Hosts } from '../cluster/step.ts'
 import { type Trouble, trouble } from '../cluster/trouble.ts'
-import { CLOCK_RATES, type ClockPlan } from '../ports/own-clock.ts'
+import { type ClockPlan, drawnClock } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
 import type { DataStep, ReplicationStep, TimedStep } from './step.ts'
 
@@ -116,21 +116,13 @@ export function replicationPlan(seed: number): ReplicationPlan {
     seed,
     mode,
     shards: 1 + chance.below(2),
-    brokers: Array.from({ length: BROKERS }, () => clockPlan(chance)),
+    brokers: Array.from({ length: BROKERS }, () => drawnClock(chance)),
     settings: storagePlan(chance.u32()).settings,
     drainTimeoutMs: chance.below(2) === 0 ? 200 : 3000,
     topics,
     writers,
     readers,
     steps: steps(chance, hosts, mode === 'safety' ? RUN_MS : CALM_AT_MS, loss),
-  }
-}
-
-function clockPlan(chance: Prng): ClockPlan {
-  const [slow, fast] = CLOCK_RATES
-  return {
-    clockRate: chance.below(2) === 0 ? 1 : slow + chance.float() * (fast - slow),
-    clockStartMs: chance.below(1_000_000_000),
   }
 }
 
