@@ -1,15 +1,11 @@
 // Records that three brokers hold, under many seeds: whatever happens to links, machines and disks, what was promised holds.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { replicationPlan } from '../../src/sim/replication/plan.ts'
-import { digestOf, type Plan, SCENARIOS, type Scenario } from './scenarios.ts'
-import { runSeeds } from './seeds.ts'
+import { findNothing, sameEverywhere, testBugbase } from './checks.ts'
 
-const BUGBASE = 'test/bugbase/replication'
 const SEEDS = 60
-const { planOf, run } = SCENARIOS['replication'] as Scenario
 
 /** What must have struck somewhere. */
 const KINDS = [
@@ -40,15 +36,7 @@ const KINDS = [
 ]
 
 test('one seed gives one story, byte for byte, here and in a worker of its own', async () => {
-  const seeds = [1, 2]
-  const here = new Map<number, string>()
-  for (const seed of seeds) {
-    const { story } = await run(planOf(seed))
-    assert.ok(story.length > 300)
-    here.set(seed, digestOf(story))
-  }
-  const { digests } = await runSeeds('replication', 1, seeds.length, { workers: 1 })
-  assert.deepEqual(digests, here)
+  await sameEverywhere('replication', 2, 300, [1])
 })
 
 test('a disk is lost only where every topic has three replicas, and of one broker only', () => {
@@ -63,10 +51,7 @@ test('a disk is lost only where every topic has three replicas, and of one broke
 })
 
 test('what is acknowledged stays, and is what all replicas have, whatever the brokers go through', async () => {
-  const { failed, seeds, counts } = await runSeeds('replication', 1, SEEDS)
-  const replay = `npm run sim -- --scenario replication --seed ${failed} --trace`
-  assert.equal(failed, undefined, `to see what happened: ${replay}`)
-  assert.equal(seeds, SEEDS)
+  const counts = await findNothing('replication', SEEDS)
   assert.equal(counts['seeds below 500 operations'], 0)
   assert.ok((counts['virtual seconds'] ?? 0) >= 60 * SEEDS)
   assert.ok((counts['acknowledged'] ?? 0) > 0.4 * (counts['operations'] ?? 0))
@@ -75,10 +60,4 @@ test('what is acknowledged stays, and is what all replicas have, whatever the br
   for (const kind of KINDS) assert.ok((counts[kind] ?? 0) > 0, `${kind} never struck`)
 })
 
-for (const file of readdirSync(BUGBASE)) {
-  test(`bugbase: replication/${file}`, async () => {
-    const plan = JSON.parse(readFileSync(`${BUGBASE}/${file}`, 'utf8')) as Plan
-    const { violations } = await run(plan)
-    assert.deepEqual(violations, [])
-  })
-}
+testBugbase('replication', 'test/bugbase/replication')

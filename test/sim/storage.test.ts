@@ -2,14 +2,13 @@
 // time, and that what was once found is not found again.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type StoragePlan, storagePlan } from '../../src/sim/storage/plan.ts'
+import { storagePlan } from '../../src/sim/storage/plan.ts'
+import { findNothing, testBugbase } from './checks.ts'
 import { crashWorkload } from './crash-points.ts'
 import { run } from './run.ts'
 import { runSeeds } from './seeds.ts'
 
-const BUGBASE = 'test/bugbase'
 const SEEDS = 2000
 
 test('one seed gives one story, to the letter', async () => {
@@ -49,11 +48,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
 })
 
 test('nothing acknowledged is lost and nothing else is there, whatever the disk does', async () => {
-  const result = await runSeeds('storage', 1, SEEDS)
-  const replay = `npm run sim -- --scenario storage --seed ${result.failed} --trace`
-  assert.equal(result.failed, undefined, `to see what happened: ${replay}`)
-  assert.equal(result.seeds, SEEDS)
-  const { acknowledged = 0 } = result.counts
+  const { acknowledged = 0 } = await findNothing('storage', SEEDS)
   assert.ok(acknowledged > SEEDS * 20, `${acknowledged} records were acknowledged`)
 })
 
@@ -66,10 +61,4 @@ test('a crash at every disk operation of a workload, and again in the start that
   assert.equal(result.seeds, troubledOperations)
 })
 
-for (const file of readdirSync(BUGBASE).filter((name) => name.endsWith('.json'))) {
-  test(`bugbase: ${file}`, async () => {
-    const plan = JSON.parse(readFileSync(`${BUGBASE}/${file}`, 'utf8')) as StoragePlan
-    const { violations } = await run(plan)
-    assert.deepEqual(violations, [])
-  })
-}
+testBugbase('storage', 'test/bugbase')
