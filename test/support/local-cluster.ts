@@ -207,6 +207,13 @@ export class LocalCluster {
     return this.brokers.map(({ address }) => address)
   }
 
+  /** The last `chars` of what each has written to its log. */
+  logs(chars: number): readonly string[] {
+    return this.brokers.map(
+      ({ name, process }) => `${name} has said:\n${process?.log().slice(-chars) ?? ''}`,
+    )
+  }
+
   /** One broker more, which founds the cluster or joins it; resolves when it is ready. */
   async add(): Promise<LocalBroker> {
     const broker = await this.join()

@@ -57,7 +57,7 @@ export async function tortureMetadata(options: MetadataTorture): Promise<number>
   }
   run.end()
   const { violations } = run
-  const logs = violations.length > 0 ? logsOf(cluster) : []
+  const logs = violations.length > 0 ? cluster.logs(LOG_CHARS) : []
   const kept = await cluster.close({ keep: violations.length > 0 })
   options.print(`${run.summary()}, ${violations.length} violations, ${secondsSince(began)} s`)
   for (const line of run.bounds.summary()) options.print(line)
@@ -193,12 +193,6 @@ const PORTS = {
   compute: nodeCompute,
   // Lost connections are what is wanted here.
   log: pinoLog({ level: 'error', text: true, write: () => {} }),
-}
-
-function logsOf(cluster: LocalCluster): readonly string[] {
-  return cluster.brokers.map(
-    ({ process }, i) => `broker ${i + 1} has said:\n${process?.log().slice(-LOG_CHARS) ?? ''}`,
-  )
 }
 
 function sum(numbers: readonly number[]): number {

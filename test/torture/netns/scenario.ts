@@ -9,7 +9,7 @@
 import { type Prng, prng } from '../../../src/base/prng.ts'
 import type { BrokerInfo } from '../../../src/client/api.ts'
 import { EastGuard } from '../../../src/index.ts'
-import { type LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
+import { LocalCluster } from '../../support/local-cluster.ts'
 import { pause, secondsSince } from '../../support/time.ts'
 import { Waits } from '../metadata/waits.ts'
 import { cut, DATA_PORT, type Fault, last, type Roles } from './faults.ts'
@@ -65,7 +65,7 @@ export async function tortureApart(options: Apart): Promise<number> {
     violations.push(`it could not go on: ${String(error)}`)
   } finally {
     await run.end()
-    if (violations.length > 0) for (const log of logsOf(cluster, options.logChars)) print(log)
+    if (violations.length > 0) for (const log of cluster.logs(options.logChars)) print(log)
     const kept = await cluster.close({ keep: violations.length > 0 })
     if (kept !== undefined) print(`the data directories were kept: ${kept}`)
     hosts.close()
@@ -270,10 +270,4 @@ function told(leads: boolean): RegExp {
   return leads
     ? /NOT_LEADER|METADATA_UNAVAILABLE|may or may not be stored/
     : /got no answer from|CONNECTION_|METADATA_UNAVAILABLE|may or may not be stored/
-}
-
-function logsOf(cluster: LocalCluster, chars: number): readonly string[] {
-  return cluster.brokers.map(
-    ({ name, process }: LocalBroker) => `${name} has said:\n${process?.log().slice(-chars) ?? ''}`,
-  )
 }

@@ -86,7 +86,7 @@ export async function tortureReplicated(options: ReplicatedTorture): Promise<num
     run.violations.push(`${now ?? 'the start'}: it could not go on: ${String(error)}`)
   }
   const { violations } = run
-  const logs = violations.length > 0 ? logsOf(cluster) : []
+  const logs = violations.length > 0 ? cluster.logs(LOG_CHARS) : []
   await run.end()
   const kept = await cluster.close({ keep: violations.length > 0 })
   for (const line of run.summary()) print(line)
@@ -294,10 +294,4 @@ class Run {
       tally.starvedMs = one.starvedMs
     }
   }
-}
-
-function logsOf(cluster: LocalCluster): readonly string[] {
-  return cluster.brokers.map(
-    ({ name, process }) => `${name} has said:\n${process?.log().slice(-LOG_CHARS) ?? ''}`,
-  )
 }
