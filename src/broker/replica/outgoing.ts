@@ -101,10 +101,6 @@ export class FollowerStream {
     if (channels.bootOf(node) !== undefined) this.linkUp()
   }
 
-  get streaming(): boolean {
-    return this.state === 'streaming'
-  }
-
   get highWatermark(): number {
     return this.leader.copy.log?.highWatermark ?? 0
   }

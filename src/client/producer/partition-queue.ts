@@ -86,10 +86,6 @@ export class PartitionQueue {
     return this.options.idempotent
   }
 
-  get inFlightCount(): number {
-    return this.inFlight.length
-  }
-
   get empty(): boolean {
     return (
       this.open === undefined &&

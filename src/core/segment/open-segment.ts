@@ -132,10 +132,6 @@ export class OpenSegment {
 
   // ---- what follows
 
-  bootOf(node: NodeId): number | undefined {
-    return this.boots.get(node)
-  }
-
   /** The leader's end, while it repeats it. */
   freshlyGiven(nowMs: number): LeadersEnd | undefined {
     if (this.given === undefined || nowMs - this.given.heardMs >= GIVEN_FRESH_MS) return undefined

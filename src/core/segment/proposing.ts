@@ -10,7 +10,6 @@ const AGAIN_MS = 200
 
 export class Proposal {
   readonly effect: RollEffect | CancelEffect
-  unknown = false
   private dueMs: number
   private times = 0
 
@@ -20,9 +19,9 @@ export class Proposal {
   }
 
   settled(outcome: ProposalOutcome, nowMs: number): void {
-    this.unknown = outcome === 'unknown'
     this.times++
-    this.dueMs = nowMs + (this.unknown ? pauseMs(this.times, AGAIN_MS) : SILENT_MS)
+    const unknown = outcome === 'unknown'
+    this.dueMs = nowMs + (unknown ? pauseMs(this.times, AGAIN_MS) : SILENT_MS)
   }
 
   /** It is time to make it again. */
