@@ -373,7 +373,7 @@ export class Coordinator {
       if (led === undefined || this.openSegment(key) !== key.segment) continue
       this.cares.see(led, key, waited, {
         name: `unfit ${from} ${keyText(key)}`,
-        tell: (care, nowMs) => care.unfit(from, boot, why, nowMs),
+        tell: (care) => care.unfit(from, boot, why),
       })
     }
   }

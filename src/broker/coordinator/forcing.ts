@@ -22,8 +22,8 @@ export function forceEnd(cares: RangeCares, key: SegmentKey, end: number | undef
   }
   if (end === undefined) return known
   let refused: string | undefined
-  cares.tell(key, (care, nowMs) => {
-    refused = care.force(end, nowMs)
+  cares.tell(key, (care) => {
+    refused = care.force(end)
   })
   if (refused === undefined) return known
   throw new EastGuardError(

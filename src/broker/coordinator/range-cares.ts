@@ -89,7 +89,7 @@ export class RangeCares {
     const one = this.under.get(text)
     if (one !== undefined) {
       if (event !== undefined) event.tell(one.care, this.now)
-      else one.care.brokers(one.candidates, this.now)
+      else one.care.brokers(one.candidates)
       this.step(one)
       return
     }
@@ -143,7 +143,7 @@ export class RangeCares {
   /** Who is there has changed. */
   brokersChanged(): void {
     for (const one of Array.from(this.under.values())) {
-      one.care.brokers(one.candidates, this.now)
+      one.care.brokers(one.candidates)
       this.step(one)
     }
   }
@@ -230,7 +230,7 @@ export class RangeCares {
       idleMs: undefined,
     }
     this.under.set(text, one)
-    care.brokers(candidates, nowMs)
+    care.brokers(candidates)
     for (const event of events.values()) event.tell(care, nowMs)
     this.step(one)
     return true

@@ -84,7 +84,7 @@ export class SealedCares {
       if (view === undefined) this.forget(one)
       else if (view.segment !== one.segment) {
         one.segment = view.segment
-        one.care.applied(view, this.now)
+        one.care.applied(view)
         this.step(one)
       }
     }
@@ -148,7 +148,7 @@ export class SealedCares {
     const topic = this.options.topic(key.topicId)
     if (view === undefined || topic === undefined) return false
     const nowMs = this.now
-    const care = new SealedCare({ view, timing: this.options.timing, nowMs })
+    const care = new SealedCare(view, this.options.timing)
     const candidates = this.options.candidatesOf(`${key.topicId}/${key.range}`)
     const { segment } = view
     const { name: topicName } = topic

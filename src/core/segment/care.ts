@@ -115,7 +115,7 @@ export class RangeCare {
     else if (view.segment.attempt !== before.segment.attempt) this.cancelled(nowMs)
   }
 
-  brokers(candidates: Candidates, _nowMs: number): void {
+  brokers(candidates: Candidates): void {
     this.quiet = false
     this.candidates = candidates
     for (const node of this.open.replicas) this.open.see(node, candidates.boot(node))
@@ -138,11 +138,9 @@ export class RangeCare {
   }
 
   /** A replica that cannot go on with the open segment says so itself. */
-  unfit(from: NodeId, boot: number, why: EndReason, nowMs: number): void {
+  unfit(from: NodeId, boot: number, why: EndReason): void {
     this.quiet = false
-    // Who is about to stop can give an end still.
-    if (why === 'drained') this.want(why, nowMs)
-    else this.open.unfit(from, boot, why)
+    this.open.unfit(from, boot, why)
   }
 
   /** The leader's lease is confirmed now, to this start of it. */
@@ -175,19 +173,13 @@ export class RangeCare {
     this.failed(nowMs)
   }
 
-  /** Someone asks for a roll. It is planned: nobody is in a hurry. */
-  want(why: EndReason, _nowMs: number): void {
-    this.quiet = false
-    this.asking.want(why)
-  }
-
   /** What an operator who forces an end has to know. Undefined: no end has to be forced. */
   get forceable(): Forceable | undefined {
     return this.candidates === undefined ? undefined : this.open.forceable(this.candidates)
   }
 
   /** An operator gives up what lies at or above `end`. Answers why not, if it is not to be. */
-  force(end: number, _nowMs: number): string | undefined {
+  force(end: number): string | undefined {
     const known = this.forceable
     if (known === undefined) return 'its end can be found without that'
     const held = known.answers.some((one) => one.end >= end)
@@ -203,7 +195,7 @@ export class RangeCare {
     const out: CareEffect[] = [...this.report.take()]
     const { candidates } = this
     if (candidates === undefined) return out
-    this.brokers(candidates, nowMs)
+    this.brokers(candidates)
     const gone = this.withholds ? undefined : this.open.leaderGone(candidates, nowMs, this.timing)
     if (gone !== undefined) this.fence(gone, nowMs)
     const to = this.open.fencing?.due(nowMs, this.timing) ?? []
@@ -238,7 +230,7 @@ export class RangeCare {
     const found = reasonToAsk({ view, candidates, unfits, without: avoided.at(nowMs) })
     this.report.trouble = found.trouble
     const ask = this.asking.next(found, nowMs, timing)
-    this.quiet = found.calm && this.asking.idle
+    this.quiet = found.calm
     if (ask === undefined) return
     if (ask === 'unanswered') {
       this.unanswered(found.reason, nowMs)

@@ -1,7 +1,7 @@
 // When the coordinator asks a leader, which can go on, for an end: since another replica cannot, or since others would be better.
 //
 //   urgent    a follower is lost or cannot go on: were something produced, it would come to the same
-//   planned   more brokers are there than hold the segment, one of them is drained, somebody asks
+//   planned   more brokers are there than hold the segment, one of them is drained
 //
 // Nothing is asked for that could not be followed by a successor: the leader would freeze for nothing.
 
@@ -79,25 +79,15 @@ function whatWouldBeBetter({ view, candidates }: Facts, picked: number): AskReas
 
 /** Asks until an end is given; when none comes, it says so, and pauses for longer each time. */
 export class Asking {
-  private wanted: EndReason | undefined
-  private since: { why: EndReason; atMs: number } | undefined
+  private sinceMs: number | undefined
   private betterSinceMs: number | undefined
   private sentMs: number | undefined
   private failures = 0
   private afterMs = 0
 
-  get idle(): boolean {
-    return this.wanted === undefined && this.since === undefined
-  }
-
-  want(why: EndReason): void {
-    this.wanted = why
-  }
-
   /** An end was given, or is not asked for any more. */
   done(): void {
-    this.wanted = undefined
-    this.since = undefined
+    this.sinceMs = undefined
     this.sentMs = undefined
   }
 
@@ -109,11 +99,11 @@ export class Asking {
   ): EndReason | 'unanswered' | undefined {
     const why = this.why(found, nowMs)
     if (why === undefined || !found.possible || nowMs < this.afterMs) {
-      this.since = undefined
+      this.sinceMs = undefined
       return undefined
     }
-    this.since ??= { why, atMs: nowMs }
-    if (nowMs - this.since.atMs >= timing.frozenTimeoutMs) {
+    this.sinceMs ??= nowMs
+    if (nowMs - this.sinceMs >= timing.frozenTimeoutMs) {
       this.done()
       this.afterMs = nowMs + pauseMs(++this.failures, ASK_AGAIN_LEAST_MS)
       return 'unanswered'
@@ -124,13 +114,11 @@ export class Asking {
   }
 
   private why({ reason }: FoundReason, nowMs: number): EndReason | undefined {
-    if (reason?.why !== 'under-replicated') this.betterSinceMs = undefined
-    else this.betterSinceMs ??= nowMs
-    if (reason?.urgent === true) return reason.why
-    if (this.betterSinceMs !== undefined) {
-      const longEnough = nowMs - this.betterSinceMs >= MORE_BROKERS_FOR_MS
-      return longEnough ? reason?.why : this.wanted
+    if (reason?.why !== 'under-replicated') {
+      this.betterSinceMs = undefined
+      return reason?.why
     }
-    return reason?.why ?? this.wanted
+    this.betterSinceMs ??= nowMs
+    return nowMs - this.betterSinceMs >= MORE_BROKERS_FOR_MS ? reason.why : undefined
   }
 }

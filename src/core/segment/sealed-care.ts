@@ -53,12 +53,6 @@ export type SealedEffect =
   | ReassignEffect
   | LogEffect
 
-export interface SealedCareOptions {
-  readonly view: SealedView
-  readonly timing: SegmentTiming
-  readonly nowMs: number
-}
-
 export class SealedCare {
   private view: SealedView
   private readonly timing: SegmentTiming
@@ -72,7 +66,7 @@ export class SealedCare {
   private readonly report: Report
   private quiet = false
 
-  constructor({ view, timing }: SealedCareOptions) {
+  constructor(view: SealedView, timing: SegmentTiming) {
     this.view = view
     this.timing = timing
     this.inspections = new Inspections(timing)
@@ -90,7 +84,7 @@ export class SealedCare {
 
   // ---- what is heard
 
-  applied(view: SealedView, _nowMs: number): void {
+  applied(view: SealedView): void {
     const before = this.view.segment
     this.view = view
     this.quiet = false

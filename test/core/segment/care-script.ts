@@ -76,7 +76,7 @@ export class CareScript {
       electedAtMs: this.nowMs,
       token: () => `token${++this.tokens}`,
     })
-    care.brokers(this.candidates(), this.nowMs)
+    care.brokers(this.candidates())
     return care
   }
 
@@ -182,7 +182,7 @@ export class CareScript {
 
   unfit(name: string, why: EndReason): void {
     this.line(`${name} cannot go on: ${why}`)
-    this.care.unfit(idOf(name), this.bootOf(name), why, this.nowMs)
+    this.care.unfit(idOf(name), this.bootOf(name), why)
     this.tick()
   }
 

@@ -39,7 +39,7 @@ const step = fc.record({
     'applied',
     'unknown',
     'refused',
-    'want',
+    'drains',
     'another',
     'cancel',
     'passes',
@@ -144,8 +144,8 @@ class Judge {
         if (kind === 'refused') this.open = undefined
         script.outcome(kind)
         break
-      case 'want':
-        script.care.want('old', script.nowMs)
+      case 'drains':
+        script.drains(name)
         break
       case 'another':
         script.another()

@@ -42,7 +42,7 @@ class World {
       policy: { replicationFactor, minInsyncReplicas: 2 },
     }
     for (const id of ids(replicas)) this.holds.set(id, WHOLE)
-    this.care = new SealedCare({ view: this.view, timing: SEGMENT_TIMING, nowMs: 0 })
+    this.care = new SealedCare(this.view, SEGMENT_TIMING)
   }
 
   candidates(): Candidates {
@@ -99,7 +99,7 @@ class World {
 
   private apply(segment: SealedView['segment']): void {
     this.view = { ...this.view, segment }
-    this.care.applied(this.view, this.nowMs)
+    this.care.applied(this.view)
   }
 }
 

@@ -90,7 +90,7 @@ export class Coordinator {
     const view = this.view()
     if (view !== undefined) this.care?.applied(view, this.host.now)
     for (const segment of this.segments) {
-      this.sealed.get(segment.segment)?.applied(this.sealedView(segment), this.host.now)
+      this.sealed.get(segment.segment)?.applied(this.sealedView(segment))
     }
   }
 
@@ -119,7 +119,7 @@ export class Coordinator {
     const { care, host, world } = this
     if (!this.acts || care === undefined) return
     for (const [number, why] of unfit) {
-      if (number === this.segments.at(-1)?.segment) care.unfit(from, boot, why, host.now)
+      if (number === this.segments.at(-1)?.segment) care.unfit(from, boot, why)
     }
     if (!this.confirms) return
     const asked = { from, boot, oldestSyncMs, shards: [SHARD] }
@@ -140,14 +140,10 @@ export class Coordinator {
 
   // ---- what it does
 
-  want(why: EndReason): void {
-    this.care?.want(why, this.host.now)
-  }
-
   tick(candidates: Candidates): void {
     const { care, host } = this
     if (!this.acts || care === undefined) return
-    care.brokers(candidates, host.now)
+    care.brokers(candidates)
     for (const effect of care.tick(host.now)) this.does(effect)
     if (care.idle && this.world.chance.below(20) === 0) this.takesCare()
     if (host.now < this.nextSealedMs) return
@@ -160,8 +156,7 @@ export class Coordinator {
     const { segment: number } = segment
     let care = sealed.get(number)
     if (care === undefined) {
-      const view = this.sealedView(segment)
-      care = new SealedCare({ view, timing: TIMING, nowMs: host.now })
+      care = new SealedCare(this.sealedView(segment), TIMING)
       sealed.set(number, care)
     }
     care.brokers(candidates, host.now)

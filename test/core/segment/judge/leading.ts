@@ -223,7 +223,11 @@ export class Leading {
   /** For an end as of an attempt. */
   asked(attempt: number, why: EndReason): void {
     const known = this.process.segmentOf(this.number)?.attempt
-    if (known === attempt) this.machine.roll(why)
+    if (known === attempt) this.rolls(why)
+  }
+
+  rolls(why: EndReason): void {
+    this.machine.roll(why)
     this.moved()
   }
 

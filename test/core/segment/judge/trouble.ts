@@ -46,7 +46,7 @@ function make(world: World, kind: TroubleKind): void {
     case 'depose-softly':
       return world.electSoon()
     case 'roll':
-      return world.coordinator?.want('policy')
+      return roll(world, leader)
     case 'suspect':
       any.suspectedUntil = world.clock.monotonic() + ms
       return world.say(`${any.name} is held dead for ${Math.round(ms)} ms`)
@@ -87,10 +87,16 @@ function isolate(world: World, broker: Broker): void {
   if (world.coordinator?.host === broker.process) world.electSoon()
 }
 
+/** What is open and led by the broker is old enough. */
+function roll({ register }: World, { process, paused }: Broker): void {
+  const open = register.segments(register.index).at(-1)
+  if (open !== undefined && !paused) process?.leading.get(open.segment)?.rolls('old')
+}
+
 /** The leader goes on, and then it may be cut off. */
 function rollAndCancel(world: World, leader: Broker): void {
   const { chance } = world
-  world.coordinator?.want('policy')
+  roll(world, leader)
   world.later(world.netMs() * 4, () => world.cancelsEnd())
   if (chance.below(2) > 0) return
   world.later(300 + chance.float() * 700, () => {
