@@ -92,9 +92,9 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'forget at an election what was confirmed before',
-    file: 'src/core/segment/care.js',
-    find: 'Math.max(options.electedAtMs, options.confirmedMs ?? options.nowMs)',
-    replace: 'Number.NEGATIVE_INFINITY',
+    file: 'src/core/segment/lease-desk.js',
+    find: 'led.last.get(node) ?? led.electedAtMs',
+    replace: 'led.last.get(node) ?? Number.NEGATIVE_INFINITY',
   },
   {
     name: "act before an entry of the coordinator's own term",

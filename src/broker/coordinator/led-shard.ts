@@ -27,10 +27,7 @@ interface LedShardOptions {
 export class LedShard {
   readonly shard: number
   readonly term: number
-  readonly electedAtMs: number
   private readonly desk: LeaseDesk
-  /** Nobody could be confirmed before: this broker has slept. */
-  private wokeMs = 0
   private readonly leading = new Map<NodeId, Leading>()
   /** Of each topic, who leads its open segments. */
   private readonly leaders = new Map<TopicId, readonly NodeId[]>()
@@ -38,7 +35,6 @@ export class LedShard {
   constructor({ shard, term, topics, desk, nowMs }: LedShardOptions) {
     this.shard = shard
     this.term = term
-    this.electedAtMs = nowMs
     this.desk = desk
     desk.leads(shard, nowMs)
     for (const topic of topics) this.changed(topic.topicId, topic, nowMs)
@@ -68,13 +64,13 @@ export class LedShard {
 
   /** From when its lease is counted. */
   confirmedMs(node: NodeId): number {
-    const { sinceMs = this.electedAtMs } = this.leading.get(node) ?? {}
-    return Math.max(sinceMs, this.wokeMs, this.desk.lastConfirmedMs(this.shard, node))
+    const { sinceMs = 0 } = this.leading.get(node) ?? {}
+    return Math.max(sinceMs, this.desk.lastConfirmedMs(this.shard, node))
   }
 
   /** Everyone's lease is counted from now: who asked meanwhile was not heard. */
   woke(nowMs: number): void {
-    this.wokeMs = nowMs
+    this.desk.leads(this.shard, nowMs)
   }
 
   lapsed(node: NodeId): boolean {

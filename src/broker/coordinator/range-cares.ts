@@ -214,8 +214,6 @@ export class RangeCares {
     const care = new RangeCare({
       view,
       timing,
-      nowMs,
-      electedAtMs: led.electedAtMs,
       confirmedMs: led.confirmedMs(leader),
       token: () => toHex(random.bytes(TOKEN_BYTES)),
     })

@@ -49,11 +49,8 @@ const REFUSE_AGAIN_MS = 500
 export interface RangeCareOptions {
   readonly view: CareView
   readonly timing: SegmentTiming
-  readonly nowMs: number
-  /** A new coordinator counts as if it had confirmed everyone's lease then. */
-  readonly electedAtMs: number
-  /** When the leader's lease was last confirmed, by the desk. Left out: as if now, which is always safe. */
-  readonly confirmedMs?: number
+  /** Since when the leader may hold a lease, as the desk counts it. */
+  readonly confirmedMs: number
   readonly token: () => string
 }
 
@@ -85,8 +82,7 @@ export class RangeCare {
     this.timing = options.timing
     this.token = options.token
     this.report = new Report(() => this.about())
-    const confirmedMs = Math.max(options.electedAtMs, options.confirmedMs ?? options.nowMs)
-    this.open = new OpenSegment(options.view, this.boots, confirmedMs)
+    this.open = new OpenSegment(options.view, this.boots, options.confirmedMs)
   }
 
   /** A fence was sent: no lease of this segment is confirmed any more. */

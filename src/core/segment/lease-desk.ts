@@ -32,6 +32,7 @@ export class LeaseDesk {
     this.timing = timing
   }
 
+  /** From now on, or again: whatever was confirmed is counted as if it had been then. */
   leads(shard: number, electedAtMs: number): void {
     this.shards.set(shard, { electedAtMs, last: new Map() })
   }
@@ -55,6 +56,6 @@ export class LeaseDesk {
   lastConfirmedMs(shard: number, node: NodeId): number {
     const led = this.shards.get(shard)
     if (led === undefined) return Number.POSITIVE_INFINITY
-    return Math.max(led.electedAtMs, led.last.get(node) ?? led.electedAtMs)
+    return led.last.get(node) ?? led.electedAtMs
   }
 }

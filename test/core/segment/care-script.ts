@@ -72,8 +72,7 @@ export class CareScript {
     const care = new RangeCare({
       view: this.view,
       timing: SEGMENT_TIMING,
-      nowMs: this.nowMs,
-      electedAtMs: this.nowMs,
+      confirmedMs: this.nowMs,
       token: () => `token${++this.tokens}`,
     })
     care.brokers(this.candidates())

@@ -76,8 +76,6 @@ export class Coordinator {
     this.care = new RangeCare({
       view,
       timing: TIMING,
-      nowMs: this.host.now,
-      electedAtMs: this.electedAtMs,
       confirmedMs: this.desk.lastConfirmedMs(SHARD, leader),
       token: () => `${this.host.broker.name}${this.term}.${this.tokens++}`,
     })
