@@ -7,8 +7,8 @@
 // A partition whose status is not 0 is not streamed; the others are. Only NOT_LEADER and NOT_REPLICA have a redirect
 // (redirect.ts).
 
-import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
+import { readList, writeList } from '../../base/cursor.ts'
 import { ERRORS, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import type { Message } from './message.ts'

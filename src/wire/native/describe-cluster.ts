@@ -10,8 +10,8 @@
 //
 // Version and disk are empty and 0 of brokers that the one that answers has not heard them of.
 
-import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
+import { readList, writeList } from '../../base/cursor.ts'
 import { nodeId } from '../../model/ids.ts'
 import { type BrokerView, ISSUE_KINDS, NODE_ROLES, type RangeIssue } from '../../model/metadata.ts'
 import { MEMBER_STATES } from '../../model/swim.ts'

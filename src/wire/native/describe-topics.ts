@@ -7,7 +7,7 @@
 // views of long-lived topics are large, so a client asks for whole ones only to show them; once an answer has
 // DESCRIBE_BYTES_MAX the broker gives a topic briefly, whatever was asked for, rather than outgrow a frame.
 
-import { type ByteWriter, Truncated, readList } from '../../base/cursor.ts'
+import { type ByteWriter, readList, Truncated } from '../../base/cursor.ts'
 import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import type { TopicView } from '../../model/metadata.ts'
 import type { Message } from './message.ts'

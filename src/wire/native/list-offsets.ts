@@ -4,8 +4,8 @@
 //   request   list { 16B topic id │ u32 partition │ i64 at }
 //   response  list { u16 status │ i64 offset │ i64 timestamp (-1: none) │ redirect (redirect.ts) }
 
-import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
+import { readList, writeList } from '../../base/cursor.ts'
 import { ERRORS, errorCodeOf } from '../../base/errors.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import type { Message } from './message.ts'

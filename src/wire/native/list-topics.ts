@@ -3,8 +3,8 @@
 //   request   text after ('' = from the first) │ u32 limit (at most 10,000)
 //   response  bool more │ list { text name │ 16B topic id │ u32 partitions │ u32 ranges │ u8 replication factor }
 
-import { readList, writeList } from '../../base/cursor.ts'
 import { fromHex, toHex } from '../../base/bytes.ts'
+import { readList, writeList } from '../../base/cursor.ts'
 import { type TopicId, topicId } from '../../model/ids.ts'
 import type { Message } from './message.ts'
 import { OPERATION } from './operations.ts'

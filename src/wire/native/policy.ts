@@ -4,7 +4,13 @@
 //
 //   policy   u32 count │ count x { text key │ text value }        no key twice
 
-import { type ByteReader, type ByteWriter, Truncated, readList, writeList } from '../../base/cursor.ts'
+import {
+  type ByteReader,
+  type ByteWriter,
+  readList,
+  Truncated,
+  writeList,
+} from '../../base/cursor.ts'
 import type { TopicPolicy } from '../../model/policy.ts'
 import { POLICY_KEYS, parsePolicy, policyTexts } from '../../model/policy-keys.ts'
 

@@ -20,7 +20,13 @@
 //   failed    u8 count, { 16B node │ text why }
 
 import { assert } from '../../base/assert.ts'
-import { type ByteReader, type ByteWriter, readList, Truncated, writeList } from '../../base/cursor.ts'
+import {
+  type ByteReader,
+  type ByteWriter,
+  readList,
+  Truncated,
+  writeList,
+} from '../../base/cursor.ts'
 import { ERRORS, type ErrorCode, errorCodeOf } from '../../base/errors.ts'
 import {
   readNodeId,
