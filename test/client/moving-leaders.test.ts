@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { EastGuardError } from '../../src/base/errors.ts'
 import { code } from './support/code.ts'
 import { clusterWorld } from './support/world.ts'
 
@@ -188,7 +189,10 @@ test('NOT_ENOUGH_REPLICAS is tried again until there are enough, or the delivery
   broker.refuse = () => 'NOT_ENOUGH_REPLICAS'
   const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 5000 })
   const late = producer.send({ topic: 't', value: 'lost' })
-  await assert.rejects(w.until(late), (error: Error) => /NOT_ENOUGH_REPLICAS/.test(error.message))
+  await assert.rejects(w.until(late), (error: EastGuardError) => {
+    assert.match(error.message, /NOT_ENOUGH_REPLICAS/)
+    return code('TIMEOUT', true)(error)
+  })
   const sent = producer.send({ topic: 't', value: '0' })
   await w.pass(3000)
   broker.refuse = () => undefined

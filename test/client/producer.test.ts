@@ -130,6 +130,8 @@ interface Plan {
   /** How often, of 100 frames or batches, each goes wrong. */
   readonly resets: number
   readonly silences: number
+  /** Stored, and told that there are too few replicas. */
+  readonly few: number
   readonly refusals: number
   readonly fatal: number
   readonly quietAfterMs: number
@@ -147,6 +149,7 @@ async function underFaults(plan: Plan): Promise<Sent[]> {
     if (dice < plan.resets + plan.silences) {
       return { kind: 'silence', stored: chance.below(2) === 0 }
     }
+    if (dice < plan.resets + plan.silences + plan.few) return { kind: 'too few replicas' }
     return { kind: 'answer', delayMs: chance.below(4) }
   }
   w.broker.refuse = () => {
@@ -216,6 +219,7 @@ test('property: under passing faults every record is stored once, in order, at t
         deliveryTimeoutMs: 60_000,
         resets: 8,
         silences: 4,
+        few: 10,
         refusals: 10,
         fatal: 0,
         quietAfterMs: 3000,
@@ -235,6 +239,7 @@ test('property: refused and overdue batches leave holes, and still nothing is do
         deliveryTimeoutMs: 300 + (seed % 900),
         resets: 10,
         silences: 10,
+        few: 10,
         refusals: 10,
         fatal: 10,
         quietAfterMs: 5000,

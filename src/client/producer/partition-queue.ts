@@ -27,14 +27,16 @@ const EPOCH_MAX = 0x7fff
 /** A batch that meets a hole under this many fresh epochs in a row is given up: something else is wrong. */
 const RESTARTS_MAX = 3
 
-/** After these answers the batch is not stored, and no copy that was answered so will be. */
+/**
+ * After these answers the batch is not stored, and no copy that was answered so will be. NOT_ENOUGH_REPLICAS is none of them: it is
+ * also told of an entry in flight, which stays and may commit when brokers return.
+ */
 const REFUSED_FOR_SURE: ReadonlySet<string> = new Set([
   'BATCH_TOO_LARGE',
   'CORRUPT_BATCH',
   'FRAME_TOO_LARGE',
   'INVALID_ACKS',
   'MALFORMED_REQUEST',
-  'NOT_ENOUGH_REPLICAS',
   'NOT_READY',
   'OUT_OF_ORDER_SEQUENCE',
   'PRODUCER_FENCED',

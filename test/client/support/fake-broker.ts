@@ -63,6 +63,8 @@ const NEEDS_OTHERS: ReadonlySet<number> = new Set([
 /** What happens to one PRODUCE frame. */
 export type Fate =
   | { readonly kind: 'answer'; readonly delayMs?: number }
+  /** It stays where it was put, and may be replicated later. */
+  | { readonly kind: 'too few replicas' }
   /** The connection breaks, before or after the batches were stored. */
   | { readonly kind: 'reset'; readonly stored: boolean }
   /** No answer ever comes. */
@@ -340,9 +342,11 @@ export class FakeBroker {
         touched.push(partition)
         partition.unanswered++
         partition.unansweredMost = Math.max(partition.unansweredMost, partition.unanswered)
-        if (fate.kind === 'answer' || fate.stored) {
+        if (!('stored' in fate) || fate.stored) {
           const hashes = [slotLeastKeyHash(frame, at), slotGreatestKeyHash(frame, at)] as const
-          results.push(this.append(topic, partition, batch, hashes))
+          const result = this.append(topic, partition, batch, hashes)
+          const few = fate.kind === 'too few replicas' && result.error === undefined
+          results.push(few ? refusal('NOT_ENOUGH_REPLICAS') : result)
         }
       }
       at += SLOT_HEAD_BYTES + length
@@ -357,7 +361,8 @@ export class FakeBroker {
     else {
       const id = requestIdOf(frame)
       const acks = produceAcks(frame)
-      this.clock.after(fate.delayMs ?? 0, () => {
+      const delayMs = fate.kind === 'answer' ? fate.delayMs : undefined
+      this.clock.after(delayMs ?? 0, () => {
         answered()
         if (acks !== 0 && this.connections.has(connection))
           connection.write([producedFrame(id, results)])
