@@ -176,6 +176,23 @@ test('a leader that is cut from all others answers what waits within five second
   assert.ok(performance.now() - beganMs < 5000)
 })
 
+test('min_insync_replicas above what a segment has refuses acks=all at once, until the segment has rolled onto more', async () => {
+  await using rig = await Rig.make()
+  rig.placement = [A, B]
+  const { key } = rig
+  rig.node(A).replicas.giveEndAsked(key, 0, 'policy')
+  await rig.until('two hold it', () => rig.segments().at(-1)?.replicas.length === 2)
+  assert.equal((await rig.produce(A, 'two are enough')).offset, 0)
+  const { topicId } = key
+  await rig.metadata.propose({ kind: 'AlterTopic', topicId, changes: { minInsyncReplicas: 3 } })
+  assert.equal((await rig.produce(A, 'too few')).code, 'NOT_ENOUGH_REPLICAS')
+  assert.equal((await rig.produce(A, 'leader only', ACKS_LEADER)).offset, 1)
+  rig.placement = [A, B, C]
+  rig.node(A).replicas.giveEndAsked(rig.key, 0, 'under-replicated')
+  await rig.until('three hold it', () => rig.segments().at(-1)?.replicas.length === 3)
+  assert.equal((await rig.produce(A, 'three are enough')).offset, 2)
+})
+
 test('what the coordinator refuses to end is refused to whoever waits, and to who comes meanwhile', async () => {
   await using rig = await Rig.make()
   await rig.produce(A, 'before')
