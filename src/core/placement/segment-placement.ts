@@ -7,7 +7,7 @@
 //
 // The leader: who is asked for; else of those kept, else of all chosen, the one that leads least.
 //
-// A pure function of what is given. The caller leaves out whoever is not healthy, is drained, has a full disk, or failed lately.
+// A pure function of what is given. The caller leaves out whoever is not healthy, is drained, or failed lately.
 
 import { xxh32 } from '../../base/checksum.ts'
 import type { NodeId } from '../../model/ids.ts'
