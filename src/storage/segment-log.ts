@@ -344,7 +344,7 @@ export class Segment implements StoredSegment {
   useFiles(base: string): SegmentFiles {
     const { openFiles, shelf, env } = this.context
     const log = new LogFile(openFiles, `${base}.log`)
-    const indexFile = new LogFile(openFiles, `${base}.index`)
+    const indexFile = new LogFile(openFiles, `${base}.index`, 'derived')
     const seed = placeSeed(this.place)
     this.files = { base, log, index: new IndexSlot(shelf, log, indexFile, seed, env.log) }
     return this.files

@@ -1,6 +1,6 @@
 // A segment's file as a handle that opens itself when it is used and is closed again when too many are open: a broker
 // with 10,000 idle segments holds few file descriptors. A file with unsynced writes stays open, so that the sync that
-// follows sees every error of the writes before it.
+// follows sees every error of the writes before it; not so a derived one, which nobody syncs and anybody can make again.
 
 import { assert } from '../../base/assert.ts'
 import { getU32 } from '../../base/bytes.ts'
@@ -39,19 +39,26 @@ export class OpenFiles {
   }
 }
 
+/** `derived`: written, and good for as long as its own checksums say so. */
+type FileMode = 'read' | 'write' | 'derived'
+
 export class LogFile {
   readonly path: string
   private readonly files: OpenFiles
-  private readonly mode: 'read' | 'write'
+  private readonly mode: FileMode
   private handle: Promise<DiskFile> | undefined
   private users = 0
   private unsynced = false
   private idle: (() => void) | undefined
 
-  constructor(files: OpenFiles, path: string, mode: 'read' | 'write' = 'write') {
+  constructor(files: OpenFiles, path: string, mode: FileMode = 'write') {
     this.files = files
     this.path = path
     this.mode = mode
+  }
+
+  private get modeToRead(): 'read' | 'write' {
+    return this.mode === 'read' ? 'read' : 'write'
   }
 
   /** Runs `run` with the open file; it is not closed meanwhile. */
@@ -78,7 +85,7 @@ export class LogFile {
   }
 
   write(buffers: readonly Uint8Array[], position: number): Promise<void> {
-    this.unsynced = true
+    this.unsynced = this.mode !== 'derived'
     return this.with('create', (file) => file.write(buffers, position))
   }
 
@@ -88,19 +95,19 @@ export class LogFile {
   }
 
   async truncate(length: number): Promise<void> {
-    this.unsynced = true
+    this.unsynced = this.mode !== 'derived'
     await this.with('write', (file) => file.truncate(length))
   }
 
   size(): Promise<number> {
-    return this.with(this.mode, (file) => file.size())
+    return this.with(this.modeToRead, (file) => file.size())
   }
 
   /** Bytes [position, position + length), fewer at the end of the file. In memory of their own. */
   async read(position: number, length: number): Promise<Uint8Array> {
     const into = Buffer.allocUnsafeSlow(length)
     let got = 0
-    await this.with(this.mode, async (file) => {
+    await this.with(this.modeToRead, async (file) => {
       while (got < length) {
         const n = await file.read(into.subarray(got), position + got)
         if (n === 0) break

@@ -4,7 +4,18 @@ import { topicId } from '../../../src/model/ids.ts'
 import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { CacheBudget, type Evictable } from '../../../src/storage/cache/budget.ts'
 import { settle } from '../support/ports.ts'
-import { appendAll, BASE, KEY, LISTENER, Model, plain, rig, scanAll, until } from './rig.ts'
+import {
+  appendAll,
+  BASE,
+  counted,
+  KEY,
+  LISTENER,
+  Model,
+  plain,
+  rig,
+  scanAll,
+  until,
+} from './rig.ts'
 
 const OTHER = { ...KEY, range: 1 }
 
@@ -37,6 +48,19 @@ test('what is above the high watermark is not written, and holds the WAL', async
   await r.engine.flush()
   assert.equal(r.wal.released, r.wal.nextLsn)
   await r.engine.close()
+})
+
+test('however many segments were written, few of their files are open', async () => {
+  const disk = counted(simDisk().mount())
+  const r = rig(disk)
+  for (let segment = 0; segment < 600; segment++) {
+    appendAll(r, r.engine.create({ ...KEY, segment }, LISTENER), [new Model().make(0, 100)])
+    await r.engine.flush()
+  }
+  await settle()
+  assert.ok(disk.openFiles <= 256, `${disk.openFiles} files are open`)
+  await r.engine.close()
+  assert.equal(disk.openFiles, 0)
 })
 
 test('a full block is written without being asked for, an old entry after its time', async () => {

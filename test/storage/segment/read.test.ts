@@ -6,7 +6,7 @@ import { settle } from '../support/ports.ts'
 import {
   appendAll,
   BASE,
-  countReads,
+  counted,
   KEY,
   LISTENER,
   Model,
@@ -209,7 +209,7 @@ test('an index that is missing, cut short, overwritten or of another time gives 
 
 for (const perFlush of [64, 640, 6400]) {
   test(`one partition of 64, flushed every ${perFlush} entries: at most 4x its bytes are read`, async () => {
-    const disk = countReads(simDisk().mount())
+    const disk = counted(simDisk().mount())
     const big = { cacheBytes: 1 << 24, unflushedBytesMax: 1 << 23, blockBytes: 1 << 20 }
     const first = rig(disk, big)
     const model = new Model()

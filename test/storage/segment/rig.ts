@@ -195,10 +195,11 @@ export async function until(condition: () => boolean): Promise<void> {
   if (!condition()) throw new Error('it never came to that')
 }
 
-/** A disk whose reads are counted. */
-export function countReads(disk: Disk): Disk & { readBytes: number } {
-  const counting: Disk & { readBytes: number } = {
+/** A disk whose reads and open files are counted. */
+export function counted(disk: Disk): Disk & { readBytes: number; openFiles: number } {
+  const counting: Disk & { readBytes: number; openFiles: number } = {
     readBytes: 0,
+    openFiles: 0,
     makeDir: (path) => disk.makeDir(path),
     list: (path) => disk.list(path),
     rename: (from, to) => disk.rename(from, to),
@@ -208,6 +209,7 @@ export function countReads(disk: Disk): Disk & { readBytes: number } {
     lock: (path) => disk.lock(path),
     async open(path, options) {
       const file = await disk.open(path, options)
+      counting.openFiles++
       return {
         path,
         async read(into, position) {
@@ -220,7 +222,10 @@ export function countReads(disk: Disk): Disk & { readBytes: number } {
         size: () => file.size(),
         truncate: (length) => file.truncate(length),
         allocate: (length) => file.allocate(length),
-        close: () => file.close(),
+        close() {
+          counting.openFiles--
+          return file.close()
+        },
       }
     },
   }
