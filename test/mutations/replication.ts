@@ -25,7 +25,7 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
       {
         file: 'src/broker/replica/outgoing.js',
         find: 'this.next = next;',
-        replace: 'this.next = this.source.end;',
+        replace: 'this.next = this.end;',
       },
     ],
   },
@@ -91,8 +91,8 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
   {
     name: "let an answer outlive its sender's boot",
     file: 'src/core/segment/fencing.js',
-    find: 'this.drop(node);\n        return true;',
-    replace: 'return true;',
+    find: 'if (held === undefined || held.answer.boot >= boot)\n            return;',
+    replace: 'return;',
   },
   {
     name: 'guess the end when nobody answers',

@@ -87,8 +87,8 @@ export const SEGMENT_MUTATIONS: readonly Mutation[] = [
   {
     name: 'count an end that was cancelled as given',
     file: 'src/core/segment/open-segment.js',
-    find: 'if (this.gaveAttempt === this.attempt)',
-    replace: 'if (this.gaveAttempt !== undefined)',
+    find: 'this.attempt = attempt;\n        this.given = undefined;',
+    replace: 'this.attempt = attempt;',
   },
   {
     name: 'forget at an election what was confirmed before',

@@ -48,18 +48,12 @@ export class Fencing {
     return this.answers.has(node)
   }
 
-  /** Its sender has begun a new start since, or is lost. */
-  drop(node: NodeId): void {
+  /** Drops what an earlier start than this one gave. */
+  bootIs(node: NodeId, boot: number): void {
+    const held = this.answers.get(node)
+    if (held === undefined || held.answer.boot >= boot) return
     this.answers.delete(node)
     this.sent.delete(node)
-  }
-
-  /** Drops what an earlier start than this one gave. */
-  bootIs(node: NodeId, boot: number): boolean {
-    const held = this.answers.get(node)
-    if (held === undefined || held.answer.boot >= boot) return false
-    this.drop(node)
-    return true
   }
 
   /** Who is to be asked (again). Whoever does not answer is asked less often, never given up. */

@@ -32,6 +32,7 @@ export class OpenSegment {
   readonly openedMs: number | undefined
   /** Replicas that cannot go on, by their own word. */
   readonly unfits: Map<NodeId, EndReason> = new Map()
+  /** Under the attempt that is current. */
   given: Given | undefined
   fencing: Fencing | undefined
   /** An operator's, for as long as there is no other end. */
@@ -46,7 +47,6 @@ export class OpenSegment {
   private leaderBoot: number | undefined
   /** It has fenced the segment itself, or a later start of it was seen, which is the same. */
   private leaderStopped = false
-  private gaveAttempt: number | undefined
   /** There was time enough for answers, and no end follows from them. */
   stuck = false
   private readonly holderFailures = new Map<NodeId, number>()
@@ -89,7 +89,6 @@ export class OpenSegment {
     this.leaderBoot ??= boot
     if (this.leaderStopped || end.attempt !== this.attempt) return false
     this.highWatermark = Math.max(this.highWatermark, end.highWatermark)
-    this.gaveAttempt = end.attempt
     const news = this.given === undefined
     this.given ??= { end, heardMs: nowMs }
     this.given.heardMs = nowMs
@@ -133,7 +132,7 @@ export class OpenSegment {
   // ---- what follows
 
   /** The leader's end, while it repeats it. */
-  freshlyGiven(nowMs: number): LeadersEnd | undefined {
+  private freshlyGiven(nowMs: number): LeadersEnd | undefined {
     if (this.given === undefined || nowMs - this.given.heardMs >= GIVEN_FRESH_MS) return undefined
     return this.given.end
   }
@@ -143,7 +142,7 @@ export class OpenSegment {
     return (this.holderFailures.get(node) ?? 0) >= HOLDER_FAILURES
   }
 
-  sureEnd(candidates: Candidates): FencedEnd | undefined {
+  private sureEnd(candidates: Candidates): FencedEnd | undefined {
     return this.fencing?.end((node) => candidates.alive(node))
   }
 
@@ -200,7 +199,7 @@ export class OpenSegment {
 
   /** The leader accepts nothing more under any lease: a successor may open. */
   cleared(nowMs: number, { leaseGraceMs }: SegmentTiming): boolean {
-    if (this.gaveAttempt === this.attempt) return true
+    if (this.given !== undefined) return true
     return this.leaderStopped || nowMs - this.confirmedMs >= leaseGraceMs
   }
 
