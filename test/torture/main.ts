@@ -36,6 +36,7 @@ interface Options {
   readonly scenario: 'records' | 'metadata' | 'grow' | 'replicated'
   readonly fault: Fault | 'all'
   readonly compareEvery: number
+  readonly restartEvery: number
   readonly brief?: true
   readonly shards?: number
 }
@@ -126,6 +127,12 @@ const { shards, ...options } = new Command('torture')
   .option(
     '--compare-every <n>',
     'in replicated: rounds after which the files of all are compared',
+    wholeNumber(1),
+    1,
+  )
+  .option(
+    '--restart-every <n>',
+    'in replicated: rounds after which all are ended, compared and started again',
     wholeNumber(1),
     5,
   )

@@ -11,7 +11,7 @@ import { nodeId } from '../../../src/model/ids.ts'
 import type { SegmentView, TopicView } from '../../../src/model/metadata.ts'
 import { rangeDir } from '../../../src/storage/segment/paths.ts'
 import { spawnBroker } from '../../support/broker-process.ts'
-import { compareCopies, logFile } from './copies.ts'
+import { compareCopies, type Known, logFile } from './copies.ts'
 
 const TOPIC = 'compared'
 const STRANGE = 'strange'
@@ -101,6 +101,17 @@ test('a flipped bit, a file cut off, one that is missing and another digest are 
   assert.match(await judged(() => rm(path)), /it has no file/)
   const wrong = { digest: '0'.repeat(64) }
   assert.match(await judged(async () => {}, wrong), /the metadata says 0000/)
+})
+
+test('what was read before is read again when it has changed', async () => {
+  const known: Known = new Map()
+  const look = async (map: Known): Promise<string> =>
+    (await compareCopies([topic], (node) => join(dir, node), map)).violations.join('\n')
+  await judged(async () => {})
+  assert.equal(await look(known), '')
+  await flipLastByte()
+  assert.match(await look(known), /does not match its checksum/)
+  assert.equal(await look(known), await look(new Map()))
 })
 
 test('entries that are whole and others than those of the other replica are found, in an open segment too', async () => {

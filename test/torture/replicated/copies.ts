@@ -1,9 +1,11 @@
 // Compares what the brokers have on their disks, entry by entry: the replicas of a segment hold the same entries [I2], byte for
 // byte, but for the high watermark that each envelope happens to carry. Of a sealed segment every replica has all of them, and their
 // digest is the one that the metadata says. Of the open one a file may be behind: what it has must agree.
+//
+// A file is read again when it has changed, so that a comparison costs what is new, and can be made after every fault.
 
 import { createHash } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inspectFile } from '../../../src/app/inspect.ts'
 import { fileDisk } from '../../../src/io/disk/file-disk.ts'
@@ -24,14 +26,24 @@ import {
 } from '../../../src/storage/segment/format.ts'
 import { parseSegmentFile, rangeDir } from '../../../src/storage/segment/paths.ts'
 
+/** What a file of entries holds. */
+interface Content {
+  /** A fingerprint for each entry. */
+  readonly entries: readonly string[]
+  readonly fault: string | undefined
+  /** As the file itself says, once somebody has asked. */
+  digest?: string
+}
+
 /** One replica of a segment on a disk. */
 interface Copy {
   readonly node: string
   readonly path: string
-  /** A fingerprint for each entry. */
-  readonly entries: readonly string[]
-  readonly fault: string | undefined
+  readonly content: Content
 }
+
+/** What was read, by path, with what tells whether the file has changed. */
+export type Known = Map<string, { readonly stamp: string; readonly content: Content }>
 
 export interface Compared {
   readonly segments: number
@@ -43,6 +55,7 @@ export interface Compared {
 export async function compareCopies(
   topics: readonly TopicView[],
   dirOf: (node: string) => string | undefined,
+  known: Known = new Map(),
 ): Promise<Compared> {
   const violations: string[] = []
   let [segments, entries] = [0, 0]
@@ -52,7 +65,7 @@ export async function compareCopies(
         const what = `${topic.name} range ${range.range} segment ${segment.segment}`
         const key = { topicId: topic.topicId, range: range.range, segment: segment.segment }
         const dir = rangeDir(topic.name, key)
-        const copies = await copiesOf(segment, dir, dirOf)
+        const copies = await copiesOf(segment, dir, dirOf, known)
         violations.push(...judge(segment, copies).map((text) => `${what}: ${text}`))
         if (segment.state === 'sealed') {
           violations.push(
@@ -60,7 +73,7 @@ export async function compareCopies(
           )
         }
         segments++
-        entries += Math.max(0, ...copies.map((copy) => copy.entries.length))
+        entries += Math.max(0, ...copies.map(({ content }) => content.entries.length))
       }
     }
   }
@@ -71,17 +84,21 @@ async function copiesOf(
   segment: SegmentView,
   dir: string,
   dirOf: (node: string) => string | undefined,
+  known: Known,
 ): Promise<readonly Copy[]> {
   const copies: Copy[] = []
+  const nothing = (node: string, fault: string): void =>
+    void copies.push({ node, path: '', content: { entries: [], fault } })
   for (const node of segment.replicas) {
     const dataDir = dirOf(node)
     if (dataDir === undefined) {
-      copies.push({ node, path: '', entries: [], fault: 'nobody knows its data directory' })
+      nothing(node, 'nobody knows its data directory')
       continue
     }
     const path = await logFile(join(dataDir, dir), segment.segment)
-    if (path === undefined) copies.push({ node, path: '', entries: [], fault: 'it has no file' })
-    else copies.push({ node, path, ...(await read(path)) })
+    const content = path === undefined ? undefined : await contentOf(path, known)
+    if (path === undefined || content === undefined) nothing(node, 'it has no file')
+    else copies.push({ node, path, content })
   }
   return copies
 }
@@ -96,7 +113,20 @@ export async function logFile(dir: string, segment: number): Promise<string | un
   return file === undefined ? undefined : join(dir, file)
 }
 
-async function read(path: string): Promise<Pick<Copy, 'entries' | 'fault'>> {
+/** Undefined: a broker that runs has taken it away. */
+async function contentOf(path: string, known: Known): Promise<Content | undefined> {
+  // Before it is read: what changes meanwhile is read again.
+  const found = await stat(path, { bigint: true }).catch(() => undefined)
+  if (found === undefined) return undefined
+  const stamp = `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`
+  const before = known.get(path)
+  if (before?.stamp === stamp) return before.content
+  const content = await read(path)
+  known.set(path, { stamp, content })
+  return content
+}
+
+async function read(path: string): Promise<Content> {
   const at = path.lastIndexOf('/')
   const file = new LogFile(new OpenFiles(fileDisk(path.slice(0, at))), path.slice(at + 1), 'read')
   const entries: string[] = []
@@ -128,9 +158,12 @@ function fingerprint(place: SegmentPlace, entry: Entry): string {
 function judge(segment: SegmentView, copies: readonly Copy[]): readonly string[] {
   const { state, endEntry } = segment
   const found: string[] = []
-  const longest = copies.reduce((a, b) => (b.entries.length > a.entries.length ? b : a))
-  for (const { node, entries, fault } of copies) {
-    const at = entries.findIndex((one, i) => one !== longest.entries[i])
+  const longest = copies.reduce((a, b) =>
+    b.content.entries.length > a.content.entries.length ? b : a,
+  )
+  for (const { node, content } of copies) {
+    const { entries, fault } = content
+    const at = entries.findIndex((one, i) => one !== longest.content.entries[i])
     if (at >= 0) found.push(`entry ${at} of ${node} is another than that of ${longest.node}`)
     if (state === 'open') continue
     if (fault !== undefined && (endEntry ?? 0) > 0) found.push(`${node}: ${fault}`)
@@ -146,12 +179,17 @@ async function judgeDigests(
   copies: readonly Copy[],
 ): Promise<readonly string[]> {
   const found: string[] = []
-  for (const { node, path, entries } of copies) {
+  for (const { node, path, content } of copies) {
     // What lacks entries has been told of.
-    if (entries.length !== endEntry || path === '') continue
-    const inspected = await inspectFile(path, true)
-    const own = inspected.kind === 'segment' ? inspected.segment.digest : inspected.kind
+    if (content.entries.length !== endEntry || path === '') continue
+    content.digest ??= await digestOf(path)
+    const own = content.digest
     if (own !== digest) found.push(`${node} has the digest ${own}, the metadata says ${digest}`)
   }
   return found
+}
+
+async function digestOf(path: string): Promise<string> {
+  const inspected = await inspectFile(path, true)
+  return inspected.kind === 'segment' ? `${inspected.segment.digest}` : inspected.kind
 }

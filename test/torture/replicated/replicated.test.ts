@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url))
 /** The files are compared once, at the end. */
-const WORDS = ['--scenario', 'replicated', '--rounds', '1', '--brief', '--compare-every', '100']
+const SELDOM = ['--compare-every', '100', '--restart-every', '100']
+const WORDS = ['--scenario', 'replicated', '--rounds', '1', '--brief', ...SELDOM]
 
 test('three real brokers lose no record, and become whole again, whatever happens to one or two or all of them', async () => {
   const child = spawn(process.execPath, [PROGRAM, ...WORDS])

@@ -1,8 +1,8 @@
 // Three real brokers that hold every record three times, producers and consumers of several topics, and one fault after another.
 //
 //   writers   ├──────────────────────────────────┤ rest                                 ├── ...
-//   cluster      well ── a fault ── it works again ── well ── read at each replica ── now and then all are ended, and
-//   tailing   ├────────────────────────────────────────────── ...                     their files compared
+//   cluster      well ── a fault ── it works again ── well ── read at each replica ── their files compared; now and then
+//   tailing   ├────────────────────────────────────────────── ...                     all are ended before
 //
 // What must be true of the records is in lane.ts, of their copies in copies.ts, of the cluster after a fault in places.ts.
 
@@ -11,7 +11,7 @@ import { EastGuard } from '../../../src/index.ts'
 import { LocalCluster } from '../../support/local-cluster.ts'
 import { pause, secondsSince, within } from '../../support/time.ts'
 import { Waits } from '../metadata/waits.ts'
-import { type Compared, compareCopies } from './copies.ts'
+import { type Compared, compareCopies, type Known } from './copies.ts'
 import { FAULTS, type Fault, strike } from './faults.ts'
 import { Gaps } from './gaps.ts'
 import { Lane } from './lane.ts'
@@ -50,8 +50,10 @@ export interface ReplicatedTorture {
   /** A fault may strike what is not well again after the one before. */
   readonly brief: boolean
   readonly fault: Fault | 'all'
-  /** All brokers are ended, and what they have is compared, after every so many rounds and after the last. */
+  /** What the brokers have on their disks is compared after every so many rounds and after the last. */
   readonly compareEvery: number
+  /** All of them are ended, compared and started again after every so many, and after the last. */
+  readonly restartEvery: number
   readonly print: (line: string) => void
 }
 
@@ -80,7 +82,8 @@ export async function tortureReplicated(options: ReplicatedTorture): Promise<num
     for (let n = 1; n <= last && run.violations.length === 0; n++) {
       now = faults[(n - 1) % faults.length] as Fault
       await run.round(n, now)
-      if (n % options.compareEvery === 0 || n === last) await run.compare()
+      const again = n % options.restartEvery === 0 || n === last
+      if (again || n % options.compareEvery === 0) await run.compare(again)
     }
   } catch (error) {
     run.violations.push(`${now ?? 'the start'}: it could not go on: ${String(error)}`)
@@ -109,6 +112,7 @@ class Run {
   private readonly writers: Writers
   private readonly passes = new Passes()
   private readonly waits: Waits
+  private readonly known: Known = new Map()
   private tailing: readonly Tailing[] = []
   private readonly tallies = new Map<Fault, Tally>()
 
@@ -180,30 +184,45 @@ class Run {
     )
   }
 
-  /** Everything is ended at once, the files are compared, and all goes on from there: read from the beginning. */
-  async compare(): Promise<void> {
+  /** While they run: what each has must come to agree. `again`: then all are ended at once, compared as they lie, and read from the beginning. */
+  async compare(again: boolean): Promise<void> {
     const { cluster, options } = this
-    const { info, topics } = await untilWell(cluster, TOPICS, WELL_MS)
-    const look = (): Promise<Compared> =>
-      compareCopies(topics, (node) => {
-        const named = info.brokers.find(({ nodeId }) => nodeId === node)?.displayName
-        return cluster.brokers.find(({ name }) => name === named)?.dataDir
-      })
+    const began = performance.now()
+    const { info, topics, last } = await untilWell(cluster, TOPICS, WELL_MS)
+    const wellS = secondsSince(began)
+    const dirOf = (node: string): string | undefined => {
+      const named = info.brokers.find(({ nodeId }) => nodeId === node)?.displayName
+      return cluster.brokers.find(({ name }) => name === named)?.dataDir
+    }
+    const look = (): Promise<Compared> => compareCopies(topics, dirOf, this.known)
     // Who has just been given a segment has still to copy it, and what it has copied goes to the file a little later.
     const untilMs = performance.now() + COPIED_MS
-    while ((await look()).violations.length > 0 && performance.now() < untilMs) await pause(500)
-    await Promise.all(cluster.brokers.map((broker) => broker.end('SIGKILL')))
-    const found = await look()
+    let found = await look()
+    while (found.violations.length > 0 && performance.now() < untilMs) {
+      await pause(500)
+      found = await look()
+    }
+    if (again) {
+      await Promise.all(cluster.brokers.map((broker) => broker.end('SIGKILL')))
+      found = await look()
+    }
     this.violations.push(...found.violations)
+    const read = again ? `; all from offset 0: ${await this.readAgain()} read` : ''
+    const why = last === '' ? '' : ` (${last})`
+    options.print(
+      `  compared ${found.segments} segments, ${found.entries} entries${read}; ${secondsSince(began)} s, ${wellS} until all was well${why}`,
+    )
+  }
+
+  /** What those have who were ended, when they have started. */
+  private async readAgain(): Promise<number> {
+    const { cluster } = this
     for (const broker of cluster.brokers) await cluster.start(broker)
     await Promise.all(cluster.brokers.map((broker) => broker.ready()))
     await this.well()
     const before = this.reads()
     await this.read(true)
-    const read = this.reads() - before
-    options.print(
-      `  compared ${found.segments} segments, ${found.entries} entries; all from offset 0: ${read} read`,
-    )
+    return this.reads() - before
   }
 
   async end(): Promise<void> {
