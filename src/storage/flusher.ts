@@ -84,8 +84,9 @@ class Flusher implements SegmentEngine, FlushRequests {
     return this.context.budget.unflushedBytes
   }
 
-  create(key: SegmentKey, listener: SegmentListener): StoredSegment {
+  create(key: SegmentKey, listener: SegmentListener, pathFree?: Promise<unknown>): StoredSegment {
     const segment = new Segment(this.context, key, listener, false)
+    segment.pathFree = pathFree
     this.segments.add(segment)
     return segment
   }

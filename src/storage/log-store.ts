@@ -87,6 +87,8 @@ class Store implements LogStore {
   private forgetting: Promise<void> = Promise.resolve()
   private readonly trash: Trash
   private readonly segments = new SegmentMap()
+  /** Segments whose files are being removed. */
+  private readonly leaving = new Map<string, Promise<unknown>>()
   private readonly durableDirs: DurableDirs
   private wal: DataWal | undefined
   /** At the last poll, less what was appended since. */
@@ -195,7 +197,7 @@ class Store implements LogStore {
   }
 
   create(key: SegmentKey, listener: SegmentListener): SegmentLog {
-    const segment = this.engine.create(key, listener)
+    const segment = this.engine.create(key, listener, this.leaving.get(keyText(key)))
     this.segments.set(segment)
     return segment
   }
@@ -271,11 +273,22 @@ class Store implements LogStore {
   }
 
   dropSegments(keys: readonly SegmentKey[]): Promise<void> {
-    return this.changing(this.removeSegments(keys))
+    return this.changing(this.removing(keys, this.removeSegments(keys)))
   }
 
   replaceSegment(key: SegmentKey): Promise<void> {
-    return this.changing(this.removeDamaged(key))
+    return this.changing(this.removing([key], this.removeDamaged(key)))
+  }
+
+  /** What is created meanwhile has no file before all of this is over: it would be taken for what is removed. */
+  private removing(keys: readonly SegmentKey[], work: Promise<void>): Promise<void> {
+    for (const text of keys.map(keyText)) {
+      const over = Promise.allSettled([this.leaving.get(text), work]).then(() => {
+        if (this.leaving.get(text) === over) this.leaving.delete(text)
+      })
+      this.leaving.set(text, over)
+    }
+    return work
   }
 
   private async removeDamaged(key: SegmentKey): Promise<void> {
@@ -312,11 +325,12 @@ class Store implements LogStore {
   }
 
   private async removeSegments(keys: readonly SegmentKey[]): Promise<void> {
+    // All at once: what is created under one of these keys while others retire is not what is removed.
+    const removed = keys.map((key) => this.segments.get(key))
+    for (const key of keys) this.segments.delete(key)
+    for (const segment of removed) await segment?.retire()
     const byDir = new Map<string, Set<number>>()
     for (const key of keys) {
-      const segment = this.segments.get(key)
-      this.segments.delete(key)
-      await segment?.retire()
       const name = this.env.catalog.topicName(key.topicId)
       if (name === undefined) continue
       const dir = rangeDir(name, key)

@@ -66,6 +66,8 @@ export class Segment implements StoredSegment {
   private readonly recovered: boolean
   /** See OpenSegment. */
   repairable = false
+  /** See SegmentEngine.create. */
+  pathFree: Promise<unknown> | undefined
   /** The greatest high watermark in envelopes that were recovered. */
   private heardHighWatermark = 0
   private fencing: Promise<number> | undefined

@@ -188,6 +188,34 @@ test('entries of a copy that was given up, which the WAL still has, are no obsta
   await isWhole(disk, 'given up twice')
 })
 
+test('a copy that is made anew while the one before is being removed keeps its file, whenever it comes', async () => {
+  const others = [3, 4].map((segment) => ({ ...KEY, segment }))
+  for (let turns = 0; turns < 40; turns++) {
+    const note = `after ${turns} turns`
+    const disk = await written(ENTRIES, true)
+    const store = await open(disk, SEALED)
+    for (const key of others) {
+      store.create(key, LISTENER).append({ ...(entries()[0] as Entry) })
+    }
+    store.commit()
+    const dropped = store.dropSegments([...others, KEY])
+    for (let i = 0; i < turns; i++) await Promise.resolve()
+    const fresh = store.create(KEY, LISTENER)
+    await fresh.seal(ENTRIES)
+    await fresh.install(entries())
+    await store.flush()
+    await dropped
+    assert.equal(store.find(KEY), fresh, note)
+    assert.ok(disk.paths().includes(LOG), note)
+    await store.close()
+    const reopened = await open(disk, SEALED)
+    const log = reopened.find(KEY)
+    assert.ok(log !== undefined && log.damage === undefined, note)
+    assert.deepEqual(plain(await scanAll(log)), plain(entries()), note)
+    await reopened.close()
+  }
+})
+
 test('an open segment is never given up: an empty copy of it would be believed', async () => {
   const disk = await written(40, true)
   const store = await open(disk, { elsewhere: true })

@@ -79,8 +79,8 @@ export interface StoredSegment extends SegmentLog, WalTarget {
 }
 
 export interface SegmentEngine {
-  /** A new, empty segment; no file before its first flush. */
-  create(key: SegmentKey, listener: SegmentListener): StoredSegment
+  /** A new, empty segment; no file before its first flush, nor before `pathFree`: another's files are still in its place. */
+  create(key: SegmentKey, listener: SegmentListener, pathFree?: Promise<unknown>): StoredSegment
   /** A segment whose file exists (or not: then it is empty). */
   open(key: SegmentKey, how: OpenSegment): Promise<StoredSegment>
   /** Bytes of entries that no segment file has yet, memory for keeping them included. */

@@ -161,6 +161,7 @@ export class SegmentWriter {
 
   private async makeFiles(): Promise<SegmentFiles> {
     const { key, context } = this.segment
+    await this.segment.pathFree
     const name = context.env.catalog.topicName(key.topicId)
     if (name === undefined) throw new TopicGone(`topic ${key.topicId} was deleted`)
     const base = segmentBase(name, key)
