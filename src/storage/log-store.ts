@@ -206,8 +206,9 @@ class Store implements LogStore {
     return this.segments.get(key)
   }
 
-  keys(): readonly SegmentKey[] {
-    return Array.from(this.segments.all(), (segment) => segment.key)
+  keys(of?: TopicId): readonly SegmentKey[] {
+    const segments = of === undefined ? this.segments.all() : this.segments.ofTopic(of)
+    return Array.from(segments, (segment) => segment.key)
   }
 
   async topics(): Promise<ReadonlySet<TopicId>> {

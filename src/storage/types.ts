@@ -119,8 +119,8 @@ export interface LogStore {
   create(key: SegmentKey, listener: SegmentListener): SegmentLog
   /** A segment that recovery found, or that was created since; undefined when nothing of it is here. */
   find(key: SegmentKey): SegmentLog | undefined
-  /** Every segment with data here, for comparing with the metadata at start. */
-  keys(): readonly SegmentKey[]
+  /** Every segment with data here, of one topic or of all, for comparing with the metadata. */
+  keys(of?: TopicId): readonly SegmentKey[]
   /** Every topic that has anything here, if only a directory or a range state. */
   topics(): Promise<ReadonlySet<TopicId>>
   /** Flushes all entries below the high watermark to segment files and syncs them. */

@@ -117,8 +117,8 @@ export class Leftovers {
       return now === undefined || (now.segments[0]?.segment ?? 0) > (old.segments[0]?.segment ?? 0)
     })
     if (!fell) return
-    const dropped = this.context.store.keys().filter((key) => {
-      if (key.topicId !== topicId || key.range >= topic.nextRange) return false
+    const dropped = this.context.store.keys(topicId).filter((key) => {
+      if (key.range >= topic.nextRange) return false
       const range = rangeByNumber(topic, key.range)
       return range === undefined || key.segment < (range.segments[0]?.segment ?? 0)
     })

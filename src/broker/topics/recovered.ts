@@ -2,7 +2,7 @@
 // short is removed, and recovered segments take their ends.
 
 import { EastGuardError } from '../../base/errors.ts'
-import { rangeByNumber } from '../../core/metadata/lookup.ts'
+import { rangeByNumber, segmentByNumber } from '../../core/metadata/lookup.ts'
 import type { Segment, Topic } from '../../core/metadata/types.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
 import type { LogStore } from '../../storage/types.ts'
@@ -41,7 +41,7 @@ export async function settleRecovered(parts: BrokerParts): Promise<void> {
   for (const key of parts.store.keys()) {
     const topic = parts.metadata.state.topics.get(key.topicId)
     const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
-    const segment = range?.segments.find((candidate) => candidate.segment === key.segment)
+    const segment = range === undefined ? undefined : segmentByNumber(range, key.segment)
     if (segment !== undefined) await settle(parts.store, key, segment)
   }
 }

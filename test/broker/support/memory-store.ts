@@ -192,8 +192,9 @@ export class MemoryStore implements LogStore {
     return this.logs.get(keyText(key))
   }
 
-  keys(): readonly SegmentKey[] {
-    return [...this.logs.values()].map((log) => log.key)
+  keys(of?: TopicId): readonly SegmentKey[] {
+    const keys = [...this.logs.values()].map((log) => log.key)
+    return of === undefined ? keys : keys.filter((key) => key.topicId === of)
   }
 
   async topics(): Promise<ReadonlySet<TopicId>> {
