@@ -85,7 +85,7 @@ export class Broker {
     this.stager = new Stager(context, this.data?.packages ?? storeHere(context))
     this.repairs = new Repairs(context, this.data?.fetches)
     this.leftovers = new Leftovers(context)
-    this.staleWatch = new StaleWatch(clock, runtimes, options.hwStaleMs)
+    this.staleWatch = new StaleWatch(clock, context.watched, options.hwStaleMs)
     context.seals.onSealed = (key) => this.repairs.lookAt(key)
     const { stager, repairs } = this
     const shardAt = (shard: number): ShardAt => {

@@ -48,6 +48,7 @@ export function makeContext(
     },
     sendings,
     parked: new Set(),
+    watched: new Set(),
     leased: (key) => control().leased(key),
     reachable: (nodes) => reachable(options, nodes),
     rolled,

@@ -14,6 +14,7 @@ import type { Seals } from '../replica/seals.ts'
 import type { Sendings } from '../replica/sending.ts'
 import type { StagedBook } from '../replica/staged.ts'
 import type { ReplicaHooks } from '../replica/types.ts'
+import type { RangeCopy } from './copy.ts'
 import type { RangeFollower } from './follower.ts'
 import type { HeldBudget, Holding } from './held.ts'
 import type { Ticking } from './ticking.ts'
@@ -48,6 +49,8 @@ export interface RangeContext {
   stored(key: SegmentKey, token: string): void
   /** Followers with entries that wait for room. */
   readonly parked: Set<RangeFollower>
+  /** Copies at whose end somebody waits, or did a moment ago. */
+  readonly watched: Set<RangeCopy>
   /** Without news from its leader for so long, a follower sends readers elsewhere. */
   readonly hwStaleMs: number
   /** Plain numbers, read when metrics are collected: the hot path only adds. */

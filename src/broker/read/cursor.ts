@@ -318,6 +318,7 @@ export class Cursor {
       return
     }
     copy.watchers.add(this.partition, watcher)
+    copy.context.watched.add(copy)
     this.watched = copy
   }
 

@@ -1,12 +1,11 @@
 // Which replicas lag so far behind, for all they know, that readers should go elsewhere: a follower that has not heard of its
 // leader, and a leader that has had no lease, for `hw_stale_ms`. Whoever waits at the end of such a replica is woken, so that it
-// finds out.
+// finds out. Only those that somebody waits at are looked at: most brokers have many ranges that nobody reads.
 
 import type { Clock, Timer } from '../../ports/clock.ts'
 import type { RangeCopy } from '../range/copy.ts'
 import { RangeFollower } from '../range/follower.ts'
 import { RangeLeader } from '../range/leader.ts'
-import type { TopicRuntimes } from '../topics/runtimes.ts'
 
 /** Parts of `hw_stale_ms`. */
 const LOOK_PARTS = 4
@@ -23,13 +22,13 @@ export function isStale({ role, open, context }: RangeCopy): boolean {
 
 export class StaleWatch {
   private readonly clock: Clock
-  private readonly runtimes: TopicRuntimes
+  private readonly watched: Set<RangeCopy>
   private readonly everyMs: number
   private timer: Timer | undefined
 
-  constructor(clock: Clock, runtimes: TopicRuntimes, hwStaleMs: number) {
+  constructor(clock: Clock, watched: Set<RangeCopy>, hwStaleMs: number) {
     this.clock = clock
-    this.runtimes = runtimes
+    this.watched = watched
     this.everyMs = hwStaleMs / LOOK_PARTS
   }
 
@@ -41,10 +40,9 @@ export class StaleWatch {
   }
 
   private look(): void {
-    for (const runtime of this.runtimes.all()) {
-      for (const copy of runtime.allCopies()) {
-        if (!copy.watchers.none && isStale(copy)) copy.watchers.wakeAll()
-      }
+    for (const copy of Array.from(this.watched)) {
+      if (copy.watchers.none) this.watched.delete(copy)
+      else if (isStale(copy)) copy.watchers.wakeAll()
     }
   }
 

@@ -43,10 +43,6 @@ export class TopicRuntime {
     return this.copies.get(range)
   }
 
-  allCopies(): IterableIterator<RangeCopy> {
-    return this.copies.values()
-  }
-
   *allLeaders(): Generator<RangeLeader> {
     for (const { role } of this.copies.values()) if (role instanceof RangeLeader) yield role
   }
