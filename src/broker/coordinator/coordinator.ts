@@ -287,7 +287,8 @@ export class Coordinator {
     const led = this.ledOfTopic(key.topicId)
     if (led === undefined) return
     if (message.kind === 'inspect-answer') {
-      return this.sealed.tell(key, (care, nowMs) => care.inspected(from, message.answer, nowMs))
+      const { boot, answer } = message
+      return this.sealed.tell(key, (care, nowMs) => care.inspected(from, answer, nowMs, boot))
     }
     if (this.openSegment(key) !== key.segment) return
     switch (message.kind) {

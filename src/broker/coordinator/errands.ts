@@ -22,6 +22,7 @@ export type Errand = Extract<
 export class Errands {
   readonly hooks: Required<Pick<ReplicaHooks, 'gave' | 'staged'>>
   private readonly replicas: Replicas
+  private readonly boot: number
   private readonly log: Log
   private readonly send: (to: NodeId, message: SegmentMessage) => void
   /** Fences and inspections under way: whoever asks again meanwhile is answered once. */
@@ -30,6 +31,7 @@ export class Errands {
   constructor(options: ControlOptions, send: (to: NodeId, message: SegmentMessage) => void) {
     const { shards, boot } = options
     this.replicas = options.replicas
+    this.boot = boot
     this.log = options.ports.log
     this.send = send
     const tell = (key: SegmentKey, message: SegmentMessage): void => {
@@ -44,7 +46,7 @@ export class Errands {
   }
 
   receive(from: NodeId, message: Errand): void {
-    const { replicas } = this
+    const { replicas, boot } = this
     const { key } = message
     switch (message.kind) {
       case 'ask-end':
@@ -61,7 +63,7 @@ export class Errands {
       case 'inspect':
         return this.answer(from, message, async () => {
           const answer = await replicas.inspect(key)
-          return { kind: 'inspect-answer', key, answer }
+          return { kind: 'inspect-answer', key, boot, answer }
         })
     }
   }

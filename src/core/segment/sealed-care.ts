@@ -107,12 +107,12 @@ export class SealedCare {
     }
   }
 
-  /** The start that says it, if that is known: an earlier one than is known of does not count. */
-  inspected(from: NodeId, answer: InspectAnswer, nowMs: number, boot?: number): void {
+  /** Said in the start `boot`: an earlier one than is known of does not count. */
+  inspected(from: NodeId, answer: InspectAnswer, nowMs: number, boot: number): void {
     if (!this.view.segment.replicas.includes(from)) return
     if (this.candidates?.alive(from) === false) return
     const known = this.candidates?.boot(from)
-    if (boot !== undefined && known !== undefined && boot < known) return
+    if (known !== undefined && boot < known) return
     const news = this.inspections.answered(from, answer, nowMs)
     if (answer.kind !== 'damaged' || !news) return
     this.report.say(

@@ -11,9 +11,9 @@
 //   17 stage-report     key │ text token │ bool stored │ u32 count, number next offsets │ text digest
 //                                                      │ failed
 //   18 inspect          key
-//   19 inspect-answer   key │ u8 0 │ text digest            whole
-//                           │ u8 1 │ number end             part
-//                           │ u8 2 │ text                   damaged
+//   19 inspect-answer   key │ number boot │ u8 0 │ text digest            whole
+//                                         │ u8 1 │ number end             part
+//                                         │ u8 2 │ text                   damaged
 //
 //   key       16B topic id │ number range │ number segment
 //   shards    u32 count, { u32 shard │ number index }
@@ -121,6 +121,7 @@ function writeOfSegment(w: ByteWriter, message: OfSegment): void {
       writeOutcome(w, message.outcome)
       return
     case 'inspect-answer':
+      writeNumber(w, message.boot)
       writeInspected(w, message.answer)
       return
     case 'fence':
@@ -174,7 +175,7 @@ function readOfSegment(r: ByteReader, kind: OfSegment['kind']): OfSegment {
     case 'stage-report':
       return { kind, key, token: r.text(), outcome: readOutcome(r) }
     case 'inspect-answer':
-      return { kind, key, answer: readInspected(r) }
+      return { kind, key, boot: readNumber(r), answer: readInspected(r) }
     case 'fence':
     case 'inspect':
       return { kind, key }

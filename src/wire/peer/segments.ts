@@ -110,6 +110,7 @@ interface Inspect extends OfSegment {
 
 interface Inspected extends OfSegment {
   readonly kind: 'inspect-answer'
+  readonly boot: number
   readonly answer: InspectAnswer
 }
 

@@ -304,6 +304,26 @@ describe('a sealed segment', () => {
     assert.equal(world.sealed(topicId)?.digest, 'd')
   })
 
+  it('is not settled by what a replica said in an earlier start', async () => {
+    const world = new World(3)
+    const topicId = await rolled(world, [1, 2, 3])
+    const restarted = world.machine(3)
+    restarted.lacks.add(`${topicId}/0/1`)
+    world.stop(restarted)
+    world.start(restarted)
+    await world.run(1000)
+    const key = { topicId, range: 0, segment: 1 }
+    const answer = { kind: 'whole', digest: 'd' } as const
+    const said = { kind: 'inspect-answer', key, answer } as const
+    const { control } = world.machine(1)
+    control?.receive(restarted.node, [{ ...said, boot: 1 }])
+    await world.run(20)
+    assert.equal(world.sealed(topicId)?.digest, '')
+    control?.receive(restarted.node, [{ ...said, boot: 2 }])
+    await world.run(20)
+    assert.equal(world.sealed(topicId)?.digest, 'd')
+  })
+
   it('is held by another broker when one of its own is away for too long, and not before', async () => {
     const world = new World(4)
     const topicId = await rolled(world, [1, 2, 3])

@@ -94,7 +94,7 @@ class World {
 
   answer(node: NodeId): void {
     if (!this.answering || this.dead.has(node)) return
-    this.care.inspected(node, this.holds.get(node) ?? PART, this.nowMs, this.boots.get(node))
+    this.care.inspected(node, this.holds.get(node) ?? PART, this.nowMs, this.boots.get(node) ?? 0)
   }
 
   private apply(segment: SealedView['segment']): void {

@@ -249,6 +249,7 @@ const SEGMENT: {
   'inspect-answer': fc.record({
     kind: fc.constant('inspect-answer'),
     key,
+    boot: whole,
     answer: fc.oneof(
       fc.record({ kind: fc.constant('whole' as const), digest: text }),
       fc.record({ kind: fc.constant('part' as const), end: whole }),
