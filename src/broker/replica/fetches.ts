@@ -16,6 +16,7 @@ import type { RangeContext } from '../range/context.ts'
 const PART_BYTES = 256 * 1024
 /** What one peer may have asked for at a time. */
 const FETCHES_MAX = 16
+/** Nothing came for so long: over a slow link one part may take as long as that. */
 const FETCH_TIMEOUT_MS = 10_000
 const NO_FRAMES: readonly Uint8Array[] = []
 
@@ -135,7 +136,7 @@ class Serving {
 interface Asked {
   readonly node: NodeId
   readonly entries: Entry[]
-  readonly timer: Timer
+  timer: Timer
   readonly settle: (entries: readonly Entry[] | Error) => void
 }
 
@@ -170,18 +171,23 @@ export class FetchClient {
         if (result instanceof Error) reject(result)
         else resolve(result)
       }
-      const fail = (what: string): void => settle(new EastGuardError('NOT_READY', what))
-      const timer = this.context.clock.after(FETCH_TIMEOUT_MS, () => fail('it does not answer'))
+      const timer = this.patience(id)
       this.asked.set(id, { node, entries: [], timer, settle })
       const sent = this.links.send(node, { kind: 'fetch', id, key, token, from, below, bytesMax })
-      if (!sent) fail('it cannot be reached')
+      if (!sent) settle(notReady('it cannot be reached'))
+    })
+  }
+
+  private patience(id: number): Timer {
+    return this.context.clock.after(FETCH_TIMEOUT_MS, () => {
+      this.asked.get(id)?.settle(notReady('it does not answer'))
     })
   }
 
   link(node: NodeId, up: boolean): void {
     if (up) return
     for (const one of Array.from(this.asked.values())) {
-      if (one.node === node) one.settle(new EastGuardError('NOT_READY', 'the link to it broke'))
+      if (one.node === node) one.settle(notReady('the link to it broke'))
     }
   }
 
@@ -189,7 +195,15 @@ export class FetchClient {
     const one = this.asked.get(id)
     if (one === undefined || one.node !== from) return
     one.entries.push(...entries)
-    if (failed !== undefined) one.settle(new EastGuardError('NOT_READY', failed))
+    if (failed !== undefined) one.settle(notReady(failed))
     else if (last) one.settle(one.entries)
+    else {
+      one.timer.cancel()
+      one.timer = this.patience(id)
+    }
   }
+}
+
+function notReady(what: string): EastGuardError {
+  return new EastGuardError('NOT_READY', what)
 }
