@@ -3,7 +3,7 @@
 
 import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { rangeByNumber, segmentByNumber } from '../../core/metadata/lookup.ts'
-import type { Entry } from '../../model/entry.ts'
+import { type Entry, type SegmentPlace, samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
@@ -135,6 +135,7 @@ class Serving {
 
 interface Asked {
   readonly node: NodeId
+  readonly place: SegmentPlace
   readonly entries: Entry[]
   timer: Timer
   readonly settle: (entries: readonly Entry[] | Error) => void
@@ -172,7 +173,7 @@ export class FetchClient {
         else resolve(result)
       }
       const timer = this.patience(id)
-      this.asked.set(id, { node, entries: [], timer, settle })
+      this.asked.set(id, { node, place: placeOfKey(key), entries: [], timer, settle })
       const sent = this.links.send(node, { kind: 'fetch', id, key, token, from, below, bytesMax })
       if (!sent) settle(notReady('it cannot be reached'))
     })
@@ -191,9 +192,13 @@ export class FetchClient {
     }
   }
 
-  receive(from: NodeId, { id, entries, failed, last }: Fetched): void {
+  receive(from: NodeId, { id, place, entries, failed, last }: Fetched): void {
     const one = this.asked.get(id)
     if (one === undefined || one.node !== from) return
+    if (place !== undefined && !samePlace(place, one.place)) {
+      one.settle(notReady('it gave entries of another segment'))
+      return
+    }
     one.entries.push(...entries)
     if (failed !== undefined) one.settle(notReady(failed))
     else if (last) one.settle(one.entries)

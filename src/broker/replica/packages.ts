@@ -6,9 +6,9 @@
 // one by one: nothing is known of a package until all of it is durable.
 
 import { EastGuardError, messageOf } from '../../base/errors.ts'
-import type { Entry } from '../../model/entry.ts'
+import { type Entry, type SegmentPlace, samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
-import { keyText, placeOfKey } from '../../model/segment-key.ts'
+import { keyText, placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
 import { encodeEntries, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
 import { stageFrame } from '../../wire/data/load.ts'
@@ -105,7 +105,6 @@ export class PackageSender implements StageRoads {
     order.tailAt += entries.length
     order.last = order.stateAt === pack.state.length && order.tailAt === pack.tail.length
     const { key, token, tailFrom, tail } = pack
-    const place = placeOfKey({ ...key, segment: key.segment - 1 })
     return stageFrame(
       {
         order: id,
@@ -118,9 +117,14 @@ export class PackageSender implements StageRoads {
         state,
         last: order.last,
       },
-      entries.length === 0 ? NO_ENTRIES : encodeEntries(place, entries),
+      entries.length === 0 ? NO_ENTRIES : encodeEntries(placeBefore(key), entries),
     )
   }
+}
+
+/** Of the segment whose tail goes along. */
+function placeBefore(successor: SegmentKey): SegmentPlace {
+  return placeOfKey({ ...successor, segment: successor.segment - 1 })
 }
 
 function nextEntries({ pack, tailAt, stateAt }: Order, budget: number): readonly Entry[] {
@@ -192,7 +196,7 @@ export class PackageReceiver {
 
 /** The whole package, with its last part. */
 function assemble(orders: Map<number, Assembly>, part: Stage): StagePackage | undefined {
-  const { order, stateOffset, state, entries, tailFrom } = part
+  const { order, stateOffset, state, place, entries, tailFrom } = part
   let assembly = orders.get(order)
   if (assembly === undefined) {
     // A part of something that was given up.
@@ -208,6 +212,7 @@ function assemble(orders: Map<number, Assembly>, part: Stage): StagePackage | un
   if (stateOffset !== assembly.stateAt) throw outOfOrder()
   assembly.state.set(state, stateOffset)
   assembly.stateAt += state.length
+  if (place !== undefined && !samePlace(place, placeBefore(part.key))) throw outOfOrder()
   for (const entry of entries) {
     if (entry.entryNumber !== tailFrom + assembly.tail.length) throw outOfOrder()
     assembly.tail.push(entry)
@@ -222,7 +227,10 @@ function assemble(orders: Map<number, Assembly>, part: Stage): StagePackage | un
 }
 
 function outOfOrder(): EastGuardError {
-  return new EastGuardError('MALFORMED_REQUEST', 'parts of what was staged are missing')
+  return new EastGuardError(
+    'MALFORMED_REQUEST',
+    'parts of what was staged are missing, or of something else',
+  )
 }
 
 function tooLarge(): EastGuardError {

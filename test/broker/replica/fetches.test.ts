@@ -39,8 +39,8 @@ function asked(): World {
   return { clock, client, result }
 }
 
-function part(entries: readonly Entry[], last: boolean): Fetched {
-  return { kind: 'fetched', id: 1, failed: undefined, last, place: placeOfKey(KEY), entries }
+function part(entries: readonly Entry[], last: boolean, key: typeof KEY = KEY): Fetched {
+  return { kind: 'fetched', id: 1, failed: undefined, last, place: placeOfKey(key), entries }
 }
 
 test('entries that come part by part over a slow link are waited for as long as parts come', async () => {
@@ -60,4 +60,16 @@ test('who gives nothing more for long is not waited for', async () => {
   clock.advance(PATIENCE_MS)
   await turn()
   assert.match(result.failed ?? '', /does not answer/)
+})
+
+test('entries of another segment than the one asked for are not taken', async () => {
+  for (const other of [
+    { ...KEY, segment: 2 },
+    { ...KEY, range: 1 },
+  ]) {
+    const { client, result } = asked()
+    client.receive(OTHER, part([new Model().make(0, 100)], true, other))
+    await turn()
+    assert.match(result.failed ?? '', /another segment/)
+  }
 })

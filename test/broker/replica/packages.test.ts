@@ -8,7 +8,9 @@ import type { RangeContext } from '../../../src/broker/range/context.ts'
 import { PackageReceiver } from '../../../src/broker/replica/packages.ts'
 import { StagedBook } from '../../../src/broker/replica/staged.ts'
 import { nodeId, topicId } from '../../../src/model/ids.ts'
+import { placeOfKey } from '../../../src/model/segment-key.ts'
 import type { DataWord, Stage } from '../../../src/wire/data/types.ts'
+import { Model } from '../../storage/segment/rig.ts'
 
 const HOLDER = nodeId('aa'.repeat(16))
 
@@ -78,4 +80,16 @@ test('of a package that was given up and begun anew only the new one is kept', a
   writes[0]?.()
   await turn()
   assert.deepEqual(told, [{ kind: 'stage-stored', order: 2, failed: undefined }])
+})
+
+test('a tail of another segment than the one before the successor is not stored', async () => {
+  const { receiver, told, writes } = world()
+  const { key } = stageOf(1, 2)
+  const stage = { ...stageOf(1, 2), tailFrom: 0, end: 1, entries: [new Model().make(0, 100)] }
+  receiver.receive(HOLDER, { ...stage, place: placeOfKey(key) })
+  await turn()
+  assert.equal(writes.length, 0)
+  assert.match(JSON.stringify(told), /something else/)
+  receiver.receive(HOLDER, { ...stage, order: 2, place: placeOfKey({ ...key, segment: 1 }) })
+  assert.equal(writes.length, 1)
 })
