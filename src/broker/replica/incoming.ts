@@ -4,13 +4,13 @@
 import { openOf, rangeByNumber } from '../../core/metadata/lookup.ts'
 import { samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { Append, Open, OpenedResult, Watermarks } from '../../wire/data/types.ts'
+import type { Append, DataWord, Open, OpenedResult, Watermarks } from '../../wire/data/types.ts'
 import type { DataLinks } from '../data/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import { type FollowerEnds, RangeFollower } from '../range/follower.ts'
 import type { TopicRuntimes } from '../topics/runtimes.ts'
 
-/** The link has no room for acknowledgements. */
+/** The link has no room for answers. */
 const AGAIN_MS = 10
 
 export class Incoming {
@@ -37,7 +37,7 @@ export class Incoming {
     const { channel } = open
     const answer = this.answer(from, boot, open)
     if (answer instanceof RangeFollower) peer.begin(channel, answer, open.highWatermark)
-    else peer.send({ kind: 'opened', channel, result: answer })
+    else peer.say(() => ({ kind: 'opened', channel, result: answer }))
   }
 
   private answer(from: NodeId, boot: number, { key, token }: Open): RangeFollower | OpenedResult {
@@ -84,6 +84,8 @@ class IncomingPeer implements FollowerEnds {
   private readonly channels = new Map<RangeFollower, number>()
   private due = new Set<RangeFollower>()
   private flushing = false
+  /** Found no room: nobody asks again for them on this connection. At most one for each `open` and each channel. */
+  private unsaid: (() => DataWord)[] = []
   private closed = false
 
   constructor(node: NodeId, context: RangeContext, links: DataLinks) {
@@ -93,7 +95,22 @@ class IncomingPeer implements FollowerEnds {
     this.heardAtMs = context.clock.monotonic()
   }
 
-  send(message: Parameters<DataLinks['send']>[1]): boolean {
+  /** As it is when there is room for it. */
+  say(message: () => DataWord): void {
+    if (this.unsaid.length === 0 && this.send(message())) return
+    if (this.unsaid.push(message) === 1) this.sayAgain()
+  }
+
+  private sayAgain(): void {
+    this.context.clock.after(AGAIN_MS, () => {
+      if (this.closed) return
+      const said = this.unsaid.findIndex((message) => !this.send(message()))
+      this.unsaid = said < 0 ? [] : this.unsaid.slice(said)
+      if (this.unsaid.length > 0) this.sayAgain()
+    })
+  }
+
+  private send(message: DataWord): boolean {
     return this.links.send(this.node, message)
   }
 
@@ -101,11 +118,13 @@ class IncomingPeer implements FollowerEnds {
     this.left(follower)
     this.followers.set(channel, follower)
     this.channels.set(follower, channel)
-    const { next, ackable: durableEnd } = follower.begin(this)
+    const segment = follower.begin(this)
     follower.onRefused = (entryNumber, why) => this.refuse(channel, entryNumber, why)
-    const result = { kind: 'ready', next, durableEnd } as const
-    if (!this.send({ kind: 'opened', channel, result })) this.end(channel)
-    else follower.heard(highWatermark)
+    this.say(() => {
+      const { next, ackable: durableEnd } = segment
+      return { kind: 'opened', channel, result: { kind: 'ready', next, durableEnd } }
+    })
+    follower.heard(highWatermark)
   }
 
   append({ channel, place, entries, highWatermark }: Append): void {
@@ -134,7 +153,7 @@ class IncomingPeer implements FollowerEnds {
     // What was parked may be refused later than its connection lasts; another start of the leader numbers channels anew.
     if (this.closed) return
     this.end(channel)
-    this.send({ kind: 'refuse', channel, entryNumber, why })
+    this.say(() => ({ kind: 'refuse', channel, entryNumber, why }))
   }
 
   private end(channel: number): void {
