@@ -11,6 +11,7 @@
 // are answered in entry order, and whoever waits for a partition wakes once. Nothing here makes a promise, a closure or
 // a map entry for a produce; the entry itself is the only object.
 
+import { pauseMs } from '../../core/segment/avoided.ts'
 import { SegmentLeader } from '../../core/segment/leader.ts'
 import type { EndReason } from '../../core/segment/types.ts'
 import {
@@ -37,6 +38,8 @@ const IN_FLIGHT_BYTES_MAX = 32 * 1024 * 1024
 const REFUSED_FOR_MS = 1000
 /** Without a lease for so long, somebody else may well lead: producers should look. */
 const UNLEASED_PATIENCE_MS = 3000
+/** A full segment whose end led to nothing takes more for so long, and for longer each time. */
+const ROLL_AGAIN_LEAST_MS = 1000
 
 export class RangeLeader implements RangeRole {
   readonly copy: RangeCopy
@@ -51,6 +54,9 @@ export class RangeLeader implements RangeRole {
   private logTimeAnchor = 0
   /** When that was last seen, or the segment opened. */
   private leasedAtMs = 0
+  /** Ends of this segment that were taken back. */
+  private takenBack = 0
+  private rollAfterMs = 0
   private refusal: { readonly fault: Fault; readonly untilMs: number } | undefined
 
   constructor(copy: RangeCopy) {
@@ -72,6 +78,8 @@ export class RangeLeader implements RangeRole {
     const { copy } = this
     this.ends.clear()
     this.refusal = undefined
+    this.takenBack = 0
+    this.rollAfterMs = 0
     this.leasedAtMs = this.context.clock.monotonic()
     const { timing } = this.context
     const { attempt } = copy.open
@@ -185,6 +193,7 @@ export class RangeLeader implements RangeRole {
   }
 
   private isFull(log: SegmentLog, now: number): boolean {
+    if (now < this.rollAfterMs) return false
     const policy = this.copy.topic.policy
     return (
       log.end >= policy.segmentEntries ||
@@ -250,7 +259,12 @@ export class RangeLeader implements RangeRole {
 
   /** The metadata has changed, and the segment is open still. */
   learned(): void {
+    const given = this.segment?.given
     this.segment?.learned({ state: 'open', attempt: this.copy.open.attempt })
+    if (given !== undefined && this.segment?.mayAppend === true) {
+      const pause = pauseMs(++this.takenBack, ROLL_AGAIN_LEAST_MS)
+      this.rollAfterMs = this.context.clock.monotonic() + pause
+    }
     this.moved()
     this.resumeHeld()
   }
