@@ -102,7 +102,9 @@ export class LocalReplicas implements Replicas {
         : { kind: 'part', end: 0 }
     }
     if (log.damage !== undefined) return { kind: 'damaged', why: log.damage }
-    if (log.end < end || !log.sealed) return { kind: 'part', end: Math.min(log.durableEnd, end) }
+    // What is not durable is no proof: on the strength of it another copy may go.
+    if (log.durableEnd < end || !log.sealed)
+      return { kind: 'part', end: Math.min(log.durableEnd, end) }
     try {
       return { kind: 'whole', digest: await log.digest() }
     } catch (error) {

@@ -262,32 +262,6 @@ test('a leader whose end is given says of nobody that he is out of range: others
   assert.deepEqual(await rig.read(A, 5), [])
 })
 
-test('a damaged copy of a sealed segment is thrown away and copied anew', async () => {
-  await using rig = await Rig.make({ segmentEntries: 2 })
-  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
-  const key = { ...rig.key, segment: 1 }
-  const log = rig.node(B).store.find(key)
-  assert.ok(log !== undefined)
-  log.damage = 'a bit has flipped'
-  assert.equal((await rig.node(B).replicas.inspect(key)).kind, 'damaged')
-  await rig.until('B is whole', async () => {
-    const answer = await rig.node(B).replicas.inspect(key)
-    return answer.kind === 'whole'
-  })
-  assert.deepEqual(await rig.node(B).replicas.inspect(key), await rig.node(A).replicas.inspect(key))
-})
-
-test('who meets damage in a sealed segment is sent to others, and the copy is mended', async () => {
-  await using rig = await Rig.make({ segmentEntries: 2 })
-  for (let i = 0; i < 3; i++) await rig.produce(A, `${i}`)
-  await rig.until('B is up to date', async () => (await rig.read(B)).length === 3)
-  const log = rig.node(B).store.find({ ...rig.key, segment: 1 })
-  assert.ok(log !== undefined)
-  log.damage = 'a bit has flipped'
-  assert.equal(await rig.read(B), 'NOT_REPLICA')
-  await rig.until('B is whole', async () => (await rig.read(B)).length === 3)
-})
-
 test('a follower whose open segment is damaged is left out', async () => {
   await using rig = await Rig.make()
   await rig.produce(A, 'before')
