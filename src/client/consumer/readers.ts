@@ -51,6 +51,7 @@ export class Readers<P extends ReadPartition> {
   private readonly cluster: Cluster
   private readonly settings: ConsumerSettings
   private readonly events: ReadersEvents<P>
+  private readonly patience: Patience
   private readonly readings = new Map<number, Reading<P>>()
   private route: TopicRoute | undefined
   private sessions = new Set<Session>()
@@ -67,6 +68,8 @@ export class Readers<P extends ReadPartition> {
     this.cluster = cluster
     this.settings = settings
     this.events = events
+    const { clock, log } = cluster.ports
+    this.patience = new Patience(clock, log, settings.topic, 'read')
   }
 
   start(route: TopicRoute, states: Iterable<P>): void {
@@ -187,10 +190,15 @@ export class Readers<P extends ReadPartition> {
     // A partition never goes back, whatever a broker thinks of where it stands.
     if (reading === undefined || data.nextOffset < reading.state.fetchOffset) return
     reading.queuedBytes += data.batches.length
-    reading.trouble?.patience.well()
-    reading.trouble = undefined
+    this.well(reading)
     reading.hops = 0
     this.events.pushed(reading.state, data)
+  }
+
+  private well(reading: Reading<P>): void {
+    if (reading.trouble === undefined) return
+    reading.trouble = undefined
+    this.patience.well(reading.state.partition)
   }
 
   private failed(reading: Reading<P> | undefined, from: string, error: EastGuardError): void {
@@ -199,7 +207,7 @@ export class Readers<P extends ReadPartition> {
     reading.session?.leave(reading.state.partition)
     reading.session = undefined
     if (nowMs - reading.openedAtMs >= STEADY_MS) {
-      reading.trouble = undefined
+      this.well(reading)
       reading.hops = 0
     }
     if (error.code === 'OFFSET_OUT_OF_RANGE') {
@@ -243,16 +251,11 @@ export class Readers<P extends ReadPartition> {
   private rest(reading: Reading<P>, error: EastGuardError): void {
     if (this.closed) return
     const { nowMs } = this
-    const { clock, log, random } = this.cluster.ports
+    const { random } = this.cluster.ports
     const { backoffMs, backoffMaxMs } = this.cluster.settings
     const trouble = (reading.trouble ??= {
       sinceMs: nowMs,
       backoff: new Backoff(random, backoffMs, backoffMaxMs),
-      patience: new Patience(
-        clock,
-        log,
-        `partition ${reading.state.partition} of '${this.settings.topic}' cannot be read`,
-      ),
       notBeforeMs: 0,
       resting: false,
     })
@@ -260,7 +263,7 @@ export class Readers<P extends ReadPartition> {
       this.events.failed(error)
       return
     }
-    trouble.patience.failed(error)
+    this.patience.failed(reading.state.partition, error)
     trouble.notBeforeMs = nowMs + trouble.backoff.next()
     trouble.resting = true
     reading.hops = 0

@@ -5,7 +5,6 @@ import type { Backoff } from '../../base/backoff.ts'
 import type { EastGuardError } from '../../base/errors.ts'
 import { redirectIn, redirects, SEGMENT_UNKNOWN } from '../../model/redirect.ts'
 import type { Nearness } from '../cluster.ts'
-import type { Patience } from '../patience.ts'
 import { addressName, type Replica, routeTo, type TopicRoute } from '../route.ts'
 import { Avoided, byNearness } from './choice.ts'
 import type { Session } from './session.ts'
@@ -39,7 +38,6 @@ export interface Reading<P extends ReadPartition> {
 interface Trouble {
   readonly sinceMs: number
   readonly backoff: Backoff
-  readonly patience: Patience
   notBeforeMs: number
   resting: boolean
 }

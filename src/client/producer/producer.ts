@@ -204,7 +204,7 @@ export class BatchingProducer implements Producer {
   }
 
   private begin(route: TopicRoute): Topic {
-    const topic = topicOf(route, this.settings, this.cluster.ports.random)
+    const topic = topicOf(route, this.settings, this.cluster.ports)
     this.topics.set(route.view.name, topic)
     if (this.topics.size > TOPICS_UNASKED) this.askAfterOldest()
     return topic

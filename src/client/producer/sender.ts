@@ -32,6 +32,7 @@ export interface ProducerTopic {
   refreshing: Promise<void> | undefined
   /** Deleted, or deleted and made anew: nothing goes there any more. */
   gone: boolean
+  readonly patience: Patience
 }
 
 export interface Lane {
@@ -47,7 +48,6 @@ export interface Lane {
   identifying: boolean
   identifiedBefore: boolean
   redirect: Redirected | undefined
-  readonly patience: Patience
   /** Redirects followed since the last batch that was stored. */
   hops: number
 }
@@ -208,7 +208,7 @@ export class Sender {
   private stored({ lane, batch, moved }: Part, baseOffset: number): void {
     if (moved) return
     lane.backoff.reset()
-    lane.patience.well()
+    lane.topic.patience.well(lane.queue.partition)
     lane.hops = 0
     lane.queue.stored(batch, baseOffset)
     this.ready(lane)
@@ -240,7 +240,7 @@ export class Sender {
   /** A pause before the next attempt; several failures of one window make one pause. */
   private rest(lane: Lane, error: EastGuardError): void {
     const { queue } = lane
-    lane.patience.failed(error)
+    lane.topic.patience.failed(queue.partition, error)
     if (queue.resting) return
     queue.resting = true
     this.cluster.ports.clock.after(lane.backoff.next(), () => {

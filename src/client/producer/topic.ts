@@ -2,9 +2,9 @@
 
 import { Backoff } from '../../base/backoff.ts'
 import { PRODUCER_WINDOW } from '../../model/limits.ts'
-import type { Random } from '../../ports/random.ts'
 import type { Cluster } from '../cluster.ts'
 import { Patience } from '../patience.ts'
+import type { ClientPorts } from '../ports.ts'
 import type { TopicRoute } from '../route.ts'
 import type { ProducerBatch } from './batch.ts'
 import { PartitionQueue } from './partition-queue.ts'
@@ -19,8 +19,8 @@ export interface Topic extends ProducerTopic {
   sticky: number
 }
 
-export function topicOf(route: TopicRoute, settings: ProducerSettings, random: Random): Topic {
-  const { policy } = route.view
+export function topicOf(route: TopicRoute, settings: ProducerSettings, ports: ClientPorts): Topic {
+  const { name, policy } = route.view
   const acks = settings.acks ?? policy.acksDefault
   return {
     route,
@@ -28,8 +28,9 @@ export function topicOf(route: TopicRoute, settings: ProducerSettings, random: R
     idempotent: acks === 'all' && settings.idempotent !== false,
     refreshing: undefined,
     gone: false,
+    patience: new Patience(ports.clock, ports.log, name, 'written'),
     lanes: [],
-    sticky: Math.floor(random.float() * policy.partitions),
+    sticky: Math.floor(ports.random.float() * policy.partitions),
   }
 }
 
@@ -42,7 +43,6 @@ export function laneOf(
   const known = topic.lanes[partition]
   if (known !== undefined) return known
   const { backoffMs, backoffMaxMs } = cluster.settings
-  const { clock, log } = cluster.ports
   const { name } = topic.route.view
   const lane: Lane = {
     queue: new PartitionQueue({
@@ -60,7 +60,6 @@ export function laneOf(
     identifying: false,
     identifiedBefore: false,
     redirect: undefined,
-    patience: new Patience(clock, log, `partition ${partition} of '${name}' takes no records`),
     hops: 0,
   }
   topic.lanes[partition] = lane
