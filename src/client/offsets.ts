@@ -1,7 +1,7 @@
 // Asking the leaders of a topic's partitions where things are: the start, the end, the first record at or after a time.
 
 import { Backoff } from '../base/backoff.ts'
-import { EastGuardError, type ErrorCode } from '../base/errors.ts'
+import { EastGuardError, ERRORS, type ErrorCode } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { AT_EARLIEST, AT_LATEST, listOffsets } from '../wire/native/list-offsets.ts'
 import type { OffsetAt, PartitionOffset } from './api.ts'
@@ -132,7 +132,8 @@ async function ask(
 }
 
 /** A broker that has not heard of the topic yet is behind: the look-up before the next attempt tells whether it is gone. */
-function failureOf(code: ErrorCode, message: string): EastGuardError {
+function failureOf(code: ErrorCode, what: string): EastGuardError {
+  const message = `${what}: ${ERRORS[code].meaning}`
   const behind = code === 'UNKNOWN_TOPIC' || code === 'UNKNOWN_PARTITION'
   return new EastGuardError(code, message, behind ? { retriable: true } : {})
 }

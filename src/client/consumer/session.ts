@@ -1,7 +1,7 @@
 // One stream of one consumer from one broker: CONSUME with a first credit, pushes as they come, credit granted anew as
 // the reader takes what was pushed. Grants are gathered, so that a small batch does not cost a frame of its own.
 
-import { EastGuardError } from '../../base/errors.ts'
+import { EastGuardError, ERRORS } from '../../base/errors.ts'
 import type { TopicId } from '../../model/ids.ts'
 import { redirectError } from '../../model/redirect.ts'
 import { consume } from '../../wire/native/consume.ts'
@@ -146,14 +146,15 @@ export class Session implements StreamHandler {
     partition: number,
     nextOffset: number = -1,
   ): EastGuardError {
-    const what = `consuming '${this.topicName}', partition ${partition}`
     const code = error ?? 'INTERNAL'
+    const { meaning } = ERRORS[code]
+    const what = `consuming '${this.topicName}', partition ${partition}, from ${this.name}: ${meaning}`
     if (redirect !== undefined && (code === 'NOT_LEADER' || code === 'NOT_REPLICA')) {
       return redirectError(code, what, redirect)
     }
     const detail = { topic: this.topicName, partition }
     if (nextOffset < 0) return new EastGuardError(code, what, { detail })
-    const message = `${what}: the next offset that can be read is ${nextOffset}`
+    const message = `${what}; the next offset that can be read is ${nextOffset}`
     return new EastGuardError(code, message, { detail: { ...detail, nextOffset } })
   }
 }

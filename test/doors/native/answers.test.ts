@@ -106,7 +106,7 @@ test('a consumer that comes to lost records is told where it can go on', async (
   const before: string[] = []
   await assert.rejects(read(0, before), {
     code: 'RECORDS_LOST',
-    message: "consuming 't', partition 0: the next offset that can be read is 3",
+    message: `consuming 't', partition 0, from 127.0.0.1:${running.port}: the records at this offset were lost, and an operator has accepted that; the next offset that can be read is 3`,
     detail: { topic: 't', partition: 0, nextOffset: 3 },
   })
   const behind: string[] = []
