@@ -60,7 +60,7 @@ const DONE: Readonly<Record<NodeRole, string>> = {
   member: 'is a member again',
   draining: 'is draining: describe-cluster shows what it still holds',
   removed:
-    'is removed: what it holds goes to others; stop it when describe-cluster shows that it holds nothing',
+    'is removed for good: what it holds goes to others; when it holds nothing it stops by itself, if it runs',
 }
 
 /** What goes, or may go, with the broker, in sentences. */
@@ -105,9 +105,9 @@ async function setRole(context: CommandContext, named: string, role: NodeRole): 
   const { brokers } = await client.admin().describeCluster(call)
   const broker = brokerNamed(named, brokers)
   await client.admin().setBrokerRole(broker.nodeId, role, call)
-  const { nodeId, nodeNumber } = broker
+  const { nodeId, nodeNumber, displayName } = broker
   if (out.json) await out.document({ node_id: nodeId, node_number: nodeNumber, role })
-  else await out.line(`broker ${nodeNumber} ${DONE[role]}`)
+  else await out.line(`broker ${nodeNumber} (${displayName}) ${DONE[role]}`)
 }
 
 /** Names are given by people, so that one may belong to several brokers. */
