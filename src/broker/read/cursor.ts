@@ -95,10 +95,10 @@ export class Cursor {
     return this.outOfRange(end)
   }
 
-  /** The end that this leader gave may have committed, and readers of other replicas be further. */
+  /** The end that this leader gave, or a coordinator found when it restarted, may have committed, and others be further. */
   private get mayBeSealed(): boolean {
     const { role } = this.copy() ?? {}
-    return role instanceof RangeLeader && role.segment?.mayBeSealed === true
+    return role instanceof RangeLeader && (role.segment?.mayBeSealed ?? true)
   }
 
   /** Resolves when what this broker knows of the end is all that anybody was told before; for a leader whose segment may be sealed. */

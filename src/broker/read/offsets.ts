@@ -38,6 +38,7 @@ export async function offsetByTime(
   timestamp: number,
 ): Promise<FoundOffset> {
   // Before anything is looked at: what is committed meanwhile may have been passed over.
+  await cursor.learnEnd()
   const known = await cursor.highWatermark()
   const { topic } = cursor.runtime
   const { partition, logStart } = cursor
