@@ -7,7 +7,7 @@
 //    └─┼──── a follower fails ───────> holding ─────────────> frozen ──── the seal commits ────> ended
 //      │      all others, and it itself, ^ have everything      │
 //      │                                 └── some have failed ──┤ CancelEnd of the attempt given commits
-//      └──────────────────────────────────── none has ──────────┘
+//      └──────────────────────────────────── none has ──────────┘ (the leader itself asks for it only then)
 //
 //   from each of them: a fence ──> fenced, for ever                                 a seal ──> ended
 //
@@ -164,7 +164,9 @@ export class SegmentLeader {
     const { mode, timing } = this
     if (mode === 'frozen') {
       this.frozenSinceMs ??= nowMs
-      this.wantsCancel = nowMs - this.frozenSinceMs >= timing.frozenTimeoutMs
+      // Without a follower it cannot go on, and would give the same end again: what was done for this one would be done for nothing.
+      if (this.failedReplicas.length > 0) this.wantsCancel = false
+      else this.wantsCancel = nowMs - this.frozenSinceMs >= timing.frozenTimeoutMs
       return
     }
     if (mode === 'fenced' || mode === 'ended') return

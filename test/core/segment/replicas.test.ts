@@ -60,6 +60,21 @@ test('a follower that was long idle has its whole time for what comes next', () 
   )
 })
 
+test('a leader asks that its end be taken back only when it could go on', () => {
+  const cancels = (fails: boolean): boolean => {
+    const segment = leader()
+    segment.appended(0)
+    for (const node of [B, C]) if (node === B || !fails) segment.acked(node, 1, 0)
+    segment.durable(1)
+    segment.roll('full')
+    for (let now = 0; now <= 10_000; now += 50) segment.tick(now)
+    assert.equal(segment.mode, 'frozen')
+    return segment.wantsCancel
+  }
+  assert.equal(cancels(false), true)
+  assert.equal(cancels(true), false)
+})
+
 test('a leader cannot be sealed above what it appended, nor acknowledge for a stranger', () => {
   const segment = leader()
   assert.throws(() => segment.learned({ state: 'sealed', endEntry: 1 }), AssertionFailed)
