@@ -1,7 +1,11 @@
 // What a broker keeps for a roll until it is known what became of it: checked files under a token, beside the segments that
 // they belong to. The topic's name is asked for at each use, for its directory bears it.
+//
+// When a broker fails all ranges that it had a part in are rolled at once, and each has its files. They are written and removed a
+// few at a time: the disk has few threads, and behind hundreds of files the log would stand still, and be taken for stuck.
 
 import { EastGuardError } from '../base/errors.ts'
+import { Lanes } from '../base/lanes.ts'
 import type { TopicId } from '../model/ids.ts'
 import type { SegmentKey } from '../model/segment-key.ts'
 import type { Disk } from '../ports/disk.ts'
@@ -10,12 +14,16 @@ import type { DurableDirs } from './durable-dirs.ts'
 import { rangeDir, segmentBase } from './segment/paths.ts'
 import type { Catalog } from './types.ts'
 
+/** Written or removed at a time. */
+const JOBS_MAX = 4
+
 export class StagedFiles {
   readonly disk: Disk
   private readonly catalog: Catalog
   private readonly durableDirs: DurableDirs
   /** Of each topic, the files that are being written. */
   private readonly writing = new Map<TopicId, Set<Promise<void>>>()
+  private readonly lanes = new Lanes(JOBS_MAX)
 
   constructor(disk: Disk, catalog: Catalog, durableDirs: DurableDirs) {
     this.disk = disk
@@ -41,7 +49,7 @@ export class StagedFiles {
 
   /** Durable when it resolves. */
   async write({ topicId }: SegmentKey, path: string, content: Uint8Array): Promise<void> {
-    const written = this.writeIn(topicId, path, content)
+    const written = this.lanes.run(() => this.writeIn(topicId, path, content))
     const running = this.writing.get(topicId) ?? new Set()
     this.writing.set(topicId, running.add(written))
     try {
@@ -59,6 +67,11 @@ export class StagedFiles {
       await this.durableDirs.sync(topicId, dir)
     }
     await writeChecked(this.disk, path, content)
+  }
+
+  /** Removals, behind all that is to be written: nobody waits for them. */
+  async clearing(remove: () => Promise<void>): Promise<void> {
+    await this.lanes.run(remove, 'calm')
   }
 
   /** Nothing of the topic is being written any more, and as it was deleted nothing will be. */

@@ -34,6 +34,10 @@ export class States {
    * state at the start of its open segment.
    */
   async keep(key: SegmentKey, token: string): Promise<void> {
+    await this.files.clearing(() => this.removeOthers(key, token))
+  }
+
+  private async removeOthers(key: SegmentKey, token: string): Promise<void> {
     const { disk } = this.files
     const dir = this.files.dir(key)
     let removed = false

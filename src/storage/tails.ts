@@ -48,8 +48,10 @@ export class Tails {
   }
 
   async drop(of: SegmentKey, token: string): Promise<void> {
-    const path = this.files.path(of, token, TAIL_EXTENSION)
-    await this.files.disk.remove(path)
-    await this.files.disk.syncDir(directoryOf(path))
+    await this.files.clearing(async () => {
+      const path = this.files.path(of, token, TAIL_EXTENSION)
+      await this.files.disk.remove(path)
+      await this.files.disk.syncDir(directoryOf(path))
+    })
   }
 }
