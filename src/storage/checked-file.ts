@@ -10,7 +10,7 @@
 import { getU32, putU32 } from '../base/bytes.ts'
 import { crc32c } from '../base/checksum.ts'
 import { EastGuardError } from '../base/errors.ts'
-import { type Disk, DiskError } from '../ports/disk.ts'
+import { type Disk, DiskError, type DiskFile } from '../ports/disk.ts'
 
 const MAGIC = 0x45474346 // EGCF
 const VERSION = 1
@@ -34,26 +34,29 @@ export async function replaceFile(
   content: readonly Uint8Array[],
 ): Promise<void> {
   const temporary = path + TEMPORARY
-  // A leftover of a crash may be longer than what is written now.
-  await disk.remove(temporary)
+  const file = await openNew(disk, temporary)
   try {
-    await writeNew(disk, temporary, content)
+    await file.write(content, 0)
+    await file.sync()
   } catch (error) {
+    await file.close()
     // Of a full disk it may have what was left.
     await disk.remove(temporary).catch(() => undefined)
     throw error
   }
-  await disk.rename(temporary, path)
+  await Promise.all([file.close(), disk.rename(temporary, path)])
   await disk.syncDir(directoryOf(path))
 }
 
-async function writeNew(disk: Disk, path: string, content: readonly Uint8Array[]): Promise<void> {
-  const file = await disk.open(path, { mode: 'create-new' })
+async function openNew(disk: Disk, path: string): Promise<DiskFile> {
+  const options = { mode: 'create-new' } as const
   try {
-    await file.write(content, 0)
-    await file.sync()
-  } finally {
-    await file.close()
+    return await disk.open(path, options)
+  } catch (error) {
+    if (!(error instanceof DiskError) || error.fault !== 'exists') throw error
+    // A leftover of a crash, which may be longer than what is written now.
+    await disk.remove(path)
+    return await disk.open(path, options)
   }
 }
 
