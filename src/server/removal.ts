@@ -3,6 +3,7 @@
 //
 //   a member ── SetNodeRole removed ──> told, not ready ── holds no shard and no segment, for a while ──> onEmpty, once
 
+import type { NodeId } from '../model/ids.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Log } from '../ports/log.ts'
 
@@ -59,4 +60,26 @@ export class Removal {
     this.emptySince = held > 0 ? undefined : (this.emptySince ?? now)
     return this.emptySince !== undefined && now - this.emptySince >= EMPTY_MS
   }
+}
+
+interface Segment {
+  readonly replicas: readonly NodeId[]
+  readonly tail: { readonly holders: readonly NodeId[] } | undefined
+}
+
+interface Topic {
+  readonly ranges: readonly { readonly segments: readonly Segment[] }[]
+}
+
+/** Those that it has a replica of, or the last entries: until a segment is settled its own replicas may lack them. */
+export function segmentsHeld(topics: Iterable<Topic>, node: NodeId): number {
+  let count = 0
+  for (const { ranges } of topics) {
+    for (const { segments } of ranges) {
+      for (const { replicas, tail } of segments) {
+        if (replicas.includes(node) || tail?.holders.includes(node) === true) count++
+      }
+    }
+  }
+  return count
 }

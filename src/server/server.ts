@@ -28,7 +28,7 @@ import { openControl } from './control.ts'
 import { dataLinks } from './data.ts'
 import { joinMetadata, openMetadata } from './metadata.ts'
 import { openNeighbourhood } from './neighbourhood.ts'
-import { Removal } from './removal.ts'
+import { Removal, segmentsHeld } from './removal.ts'
 import type { BrokerHooks, RunningBroker, ServerPorts, ServerSettings } from './types.ts'
 
 export interface ServerOptions {
@@ -232,21 +232,10 @@ function watchRemoval(
     removed: () => state.nodes.get(nodeId)?.role === 'removed',
     held: () => {
       const kept = shards.places().filter(({ members }) => members.includes(nodeId))
-      return kept.length + countSegments(state, nodeId)
+      return kept.length + segmentsHeld(state.topics.values(), nodeId)
     },
     onEmpty: () => hooks.onRemoved?.(),
   })
-}
-
-/** Those that it has a replica of. */
-function countSegments({ topics }: ShardedLog['state'], nodeId: NodeId): number {
-  let count = 0
-  for (const { ranges } of topics.values()) {
-    for (const { segments } of ranges) {
-      for (const { replicas } of segments) if (replicas.includes(nodeId)) count++
-    }
-  }
-  return count
 }
 
 function openStore(
