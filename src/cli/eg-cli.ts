@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { EastGuard } from '../app/connect.ts'
 import { packageVersion } from '../app/version.ts'
 import { EXIT_PIPE_CLOSED } from './failure.ts'
+import { nearness } from './nearness.ts'
 import { NotesLog } from './notes-log.ts'
 import { terminalOutput } from './output.ts'
 import { ask } from './shell/ask.ts'
@@ -61,6 +62,7 @@ async function main(): Promise<number> {
       new EastGuard({
         seeds: list,
         clientName: 'eg-cli',
+        ...nearness(process.env),
         log: new NotesLog(out),
       }),
     confirm: interactive ? (question) => askOnce(question, interrupt) : undefined,
