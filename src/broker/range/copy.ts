@@ -178,8 +178,9 @@ export class RangeCopy implements SegmentListener {
     const { state, context, key } = this
     const log = this.log ?? context.store.find(key)
     const end = segmentByNumber(this.range, key.segment)?.endEntry
-    const next = this.status === 'live' && open.segment === key.segment + 1
-    const goesOn = next && this.sealedAt(end) && this.foldedTo(open)
+    // Whatever has become of the successor meanwhile.
+    const whole = this.status === 'live' && this.sealedAt(end)
+    const goesOn = whole && open.segment === key.segment + 1 && this.foldedTo(open)
     if (end !== undefined) context.seals.seal(key, log, end)
     this.refusePending()
     this.log = undefined

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { ACKS_LEADER } from '../../../src/broker/sinks.ts'
+import { apply } from '../../../src/core/metadata/machine.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
 import type { DataMessage } from '../../../src/wire/data/types.ts'
 import { batchOf } from '../support/raw-client.ts'
@@ -100,4 +101,28 @@ test('a retry that waits for an entry which the seal cuts off is not answered by
   for (let i = 1; i < 4; i++) assert.equal((await rig.produce(A, `${i}`)).offset, i)
   const codes = (await answers).map(({ code }) => code)
   assert.deepEqual(codes, ['NOT_LEADER', 'NOT_LEADER'])
+})
+
+test('a batch below the end of its segment is acknowledged, though the next one has ended as well when its leader hears of it', async () => {
+  await using rig = await Rig.make()
+  rig.placement = []
+  rig.node(C).store.automatic = false
+  const answer = rig.produce(A, 'not on C')
+  await rig.until('A gives an end', () => rig.given.length > 0)
+  const { state } = rig.metadata
+  const { topicId } = rig.topic
+  const rolls = [
+    { segment: 1, endEntry: 1 },
+    { segment: 2, endEntry: 0 },
+  ]
+  for (const { segment, endEntry } of rolls) {
+    const placement = { replicas: [B, C], token: `${segment}`.repeat(32), stateDigest: 'd' }
+    const roll = { kind: 'RollSegment', topicId, range: 0, segment, attempt: 0, endEntry } as const
+    const more = { tailFrom: 0, nextOffsets: [1, 0], placement, timeMs: 2 }
+    assert.ok(apply(state, { ...roll, ...more }, state.appliedIndex + 1).result.ok)
+  }
+  // Now those who listen hear of all of it.
+  const altered = { kind: 'AlterTopic', topicId, changes: { segmentMs: 60_000 } } as const
+  assert.ok((await rig.metadata.propose(altered)).ok)
+  assert.deepEqual(await answer, { offset: 0, code: undefined })
 })
