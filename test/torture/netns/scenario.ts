@@ -135,6 +135,7 @@ class Run {
     const healed = secondsSince(mendedMs)
     await Promise.all(loads.map((load) => load.stop()))
     await this.verify()
+    await this.ends()
     violations.push(...loads.flatMap(({ oracle }) => oracle.violations.splice(0)))
     const acknowledged = loads.reduce((sum, { oracle }) => sum + oracle.acknowledgements, 0)
     this.options.print(
@@ -154,6 +155,12 @@ class Run {
     this.loads = loads
     this.told.clear()
     return loads
+  }
+
+  /** Were they left, a broker that leads few of them since it was cut off would lead all of the next round: the coordinator, as like as not. */
+  private async ends(): Promise<void> {
+    const admin = this.client.admin()
+    for (const { topic } of this.loads) await admin.deleteTopic(topic)
   }
 
   /** A topic whose leader is not its coordinator. */
