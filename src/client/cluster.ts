@@ -35,6 +35,8 @@ interface KnownRoute {
   readonly route: TopicRoute
   /** A broker's answer shows that it is out of date; kept to tell a still older one by. */
   stale: boolean
+  /** Whoever leads by it says that it does not. */
+  denied: boolean
 }
 
 /** One look-up for all who wait for the topic, and what keeps it waiting. */
@@ -159,13 +161,19 @@ export class Cluster {
       if (route.loadedAtMs - known.route.loadedAtMs < ROUTE_AGE_MS_MAX) break
       this.routes.delete(name)
     }
-    this.routes.set(topic, { route, stale: false })
+    this.routes.set(topic, { route, stale: false, denied: false })
   }
 
   /** A broker's answer shows that this route is out of date. */
   forgetRoute(route: TopicRoute): void {
     const known = this.routes.get(route.view.name)
     if (known?.route === route) known.stale = true
+  }
+
+  /** Whoever leads by this route says that it does not: a broker that tells the same again is to be asked no more. */
+  denyRoute(route: TopicRoute): void {
+    const known = this.routes.get(route.view.name)
+    if (known?.route === route) known.denied = true
   }
 
   /** The topic was made, deleted or changed: what was known of it is out of date. */
@@ -211,12 +219,13 @@ export class Cluster {
     if (this.seed === asked) this.seed++
   }
 
-  /** A broker that is cut off from the others tells what it last knew: what was seen since is newer. */
-  private newest(view: TopicView): TopicView {
-    const known = this.routes.get(view.name)?.route.view
-    const older =
-      known !== undefined && known.topicId === view.topicId && view.version < known.version
-    return older ? known : view
+  /** A broker that is cut off from the others tells what it last knew, and for as long as it is: what was seen since is newer. */
+  private newest(view: TopicView, asked: number): TopicView {
+    const before = this.routes.get(view.name)
+    const known = before?.route.view
+    if (before === undefined || known?.topicId !== view.topicId) return view
+    if (before.denied && view.version <= known.version) this.nextSeed(asked)
+    return view.version < known.version ? known : view
   }
 
   private lookUp(topic: string): Lookup {
@@ -239,6 +248,7 @@ export class Cluster {
       signal: undefined,
     }
     const what = `looking up topic '${topic}'`
+    const asked = this.seed
     const [topics, cluster] = await Promise.all([
       this.call(
         what,
@@ -259,7 +269,7 @@ export class Cluster {
     }
     const view = description.topic
     this.remember(cluster.brokers)
-    const route = routeOf(this.newest(view), cluster.brokers, clock.monotonic())
+    const route = routeOf(this.newest(view, asked), cluster.brokers, clock.monotonic())
     this.keepRoute(topic, route)
     return route
   }

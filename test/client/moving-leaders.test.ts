@@ -60,6 +60,21 @@ test('where leaders are is asked of others when a broker is cut off from them', 
   await w.until(w.client.close())
 })
 
+test('a broker that still tells that the leader leads who says itself that it does not is left for another', async () => {
+  const w = await clusterWorld(SHAPE)
+  const producer = w.client.producer({ lingerMs: 0, deliveryTimeoutMs: 10_000 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  // It is the leader itself, cut off from the others: it answers by what it knew before.
+  w.cluster.member(0).lags = true
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const beganMs = w.clock.monotonic()
+  assert.equal((await w.until(producer.send({ topic: 't', value: '1' }))).offset, 1)
+  const tookMs = w.clock.monotonic() - beganMs
+  assert.ok(tookMs < 500, `${tookMs} ms`)
+  await w.until(w.client.close())
+})
+
 test('brokers that send a producer in a circle are asked with growing pauses, until the delivery time-out', async () => {
   const w = await clusterWorld(SHAPE)
   const { members } = w.cluster

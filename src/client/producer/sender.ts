@@ -220,7 +220,9 @@ export class Sender {
     error: EastGuardError,
   ): void {
     if (moved || lane.topic.gone) return
-    const atOnce = error.code === 'NOT_LEADER' && follow(lane, error, connection.address)
+    const notLeader = error.code === 'NOT_LEADER'
+    const atOnce = notLeader && follow(lane, error, connection.address)
+    if (notLeader) this.cluster.denyRoute(lane.topic.route)
     if (error.code !== 'STORAGE_FULL') void this.refresh(lane.topic)
     if (lane.queue.refused(batch, unlessBehind(error)) && !atOnce) this.rest(lane, error)
     else this.ready(lane)
