@@ -22,7 +22,8 @@ interface SentState {
   readonly producer: number
   readonly number: number
   readonly partition: number
-  readonly padding: number | Uint8Array
+  /** Of its own: the sender may change what it was given. */
+  readonly value: Uint8Array
   /** Of an idempotent producer. */
   readonly once: boolean
   outcome: Outcome
@@ -57,18 +58,19 @@ export class Judge {
   ): SentRecord {
     const number = this.sent++
     const name = `${log}/${producer}/${number}`
+    const value = valueOf(name, padding)
     const state: SentState = {
       log,
       producer,
       number,
       partition,
-      padding,
+      value: value.slice(),
       once,
       outcome: 'unknown',
       offset: undefined,
     }
     this.states.set(name, state)
-    return { name, value: valueOf(name, padding) }
+    return { name, value }
   }
 
   /** `offset` -1: stored, and nobody can say where. */
@@ -100,14 +102,15 @@ export class Judge {
   }
 
   private place(name: string, state: SentState, offset: number, how: string): void {
-    const where = `${state.log} partition ${state.partition} offset ${offset}`
-    const truth = this.partition(state.log, state.partition)
+    const { log, partition } = state
+    const truth = this.partition(log, partition)
     const known = truth.records.get(offset)
     if (known !== undefined && known !== name) {
-      this.violations.push(`${where}: ${known} was there before, now ${name} is ${how}`)
+      this.wrong(log, partition, offset, `${known} was there before, now ${name} is ${how}`)
     }
     if (state.once && state.offset !== undefined && state.offset !== offset) {
-      this.violations.push(`${where}: ${name} is ${how}; it was at offset ${state.offset} before`)
+      const before = `it was at offset ${state.offset} before`
+      this.wrong(log, partition, offset, `${name} is ${how}; ${before}`)
     }
     state.offset = offset
     truth.records.set(offset, name)
@@ -117,25 +120,25 @@ export class Judge {
   /** For a reading: what lies at an offset. Returns the record, if it is one. */
   found(log: string, partition: number, offset: number, value: Uint8Array): SentState | undefined {
     this.read++
-    const where = `${log} partition ${partition} offset ${offset}`
+    const wrong = (what: string): void => this.wrong(log, partition, offset, what)
     const name = nameIn(value)
     const state = this.states.get(name)
     if (state === undefined) {
-      this.violations.push(`${where}: bytes that nobody sent`)
+      wrong('bytes that nobody sent')
       return undefined
     }
-    if (!equalBytes(value, valueOf(name, state.padding))) {
-      this.violations.push(`${where}: ${name} with other bytes than were sent`)
-    }
+    if (!equalBytes(value, state.value)) wrong(`${name} with other bytes than were sent`)
     if (state.log !== log || state.partition !== partition) {
-      this.violations.push(`${where}: ${name} belongs to ${state.log} ${state.partition}`)
+      wrong(`${name} belongs to ${state.log} ${state.partition}`)
       return undefined
     }
-    if (state.outcome === 'refused') {
-      this.violations.push(`${where}: ${name}, which was refused`)
-    }
+    if (state.outcome === 'refused') wrong(`${name}, which was refused`)
     this.place(name, state, offset, 'read')
     return state
+  }
+
+  wrong(log: string, partition: number, offset: number, what: string): void {
+    this.violations.push(`${log} partition ${partition} offset ${offset}: ${what}`)
   }
 
   partition(log: string, partition: number): PartitionTruth {
@@ -176,15 +179,16 @@ export class Reading {
 
   record(partition: number, offset: number, value: Uint8Array): void {
     const expected = this.next.get(partition) ?? 0
-    const where = `${this.log} partition ${partition} offset ${offset}`
-    if (offset !== expected) this.judge.violations.push(`${where}: ${expected} was expected`)
+    const { judge, log } = this
+    if (offset !== expected) judge.wrong(log, partition, offset, `${expected} was expected`)
     this.next.set(partition, offset + 1)
-    const state = this.judge.found(this.log, partition, offset, value)
+    const state = judge.found(log, partition, offset, value)
     if (state === undefined) return
     const key = `${partition}/${state.producer}`
     const before = this.last.get(key) ?? -1
     if (state.once && state.number <= before) {
-      this.judge.violations.push(`${where}: record ${state.number} of a producer after ${before}`)
+      const what = `record ${state.number} of a producer after ${before}`
+      judge.wrong(log, partition, offset, what)
     }
     this.last.set(key, Math.max(before, state.number))
   }

@@ -80,7 +80,7 @@ export interface SimDisk {
   paths(): readonly string[]
   bytesOf(path: string): Uint8Array
   /** Files below some directories as they would be if the power failed now and nothing was kept but what is certain. */
-  durable(prefixes: readonly string[]): ReadonlyMap<string, Uint8Array>
+  durable(prefixes: readonly string[]): Iterable<readonly [path: string, bytes: Uint8Array]>
   flipBit(path: string, byte: number, bit: number): void
 }
 
@@ -250,17 +250,11 @@ export class Platter implements SimDisk {
     return bytes
   }
 
-  durable(prefixes: readonly string[]): ReadonlyMap<string, Uint8Array> {
-    const tree = this.tree.copy()
-    tree.powerCut(undefined)
-    const found = new Map<string, Uint8Array>()
-    for (const [path, node] of tree.nodes()) {
+  *durable(prefixes: readonly string[]): Generator<readonly [path: string, bytes: Uint8Array]> {
+    for (const [path, node] of this.tree.durableNodes()) {
       if (node.kind !== 'file' || !prefixes.some((prefix) => path.startsWith(prefix))) continue
-      const bytes = new Uint8Array(node.size)
-      node.read(bytes, 0)
-      found.set(path, bytes)
+      yield [path, node.durable()]
     }
-    return found
   }
 
   flipBit(path: string, byte: number, bit: number): void {

@@ -150,6 +150,19 @@ export class SimFile {
     }
   }
 
+  /** What a power cut without luck would leave, without one. */
+  durable(): Uint8Array {
+    const size = survivingSize(this.olderSizes, this.lostSize ?? this.size, undefined)
+    const bytes = new Uint8Array(size)
+    for (let page = 0; page * PAGE_BYTES < size; page++) {
+      const older = this.older.get(page) ?? []
+      const durable = this.lost.get(page) ?? survivingPage(older, this.page(page), undefined)
+      const at = page * PAGE_BYTES
+      if (durable !== ZERO_PAGE) bytes.set(durable.subarray(0, size - at), at)
+    }
+    return bytes
+  }
+
   /** What a write that was under way left: any of its pages, and of a page perhaps its first sectors. */
   writeSome(bytes: Uint8Array, position: number, { chance, share }: Luck): void {
     for (const { page, from, to, at } of parts(position, bytes.length)) {

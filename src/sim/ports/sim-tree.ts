@@ -176,6 +176,11 @@ export class SimTree {
     return walk(this.root, 'current')
   }
 
+  /** What a power cut now would leave, if nothing were kept but what is certain. */
+  durableNodes(): Iterable<readonly [path: string, node: Node]> {
+    return walk(this.root, 'durable')
+  }
+
   copy(): SimTree {
     const copies = new Map<Node, Node>()
     const copyOf = (node: Node): Node => {

@@ -29,29 +29,34 @@ export class Disks {
     this.options = options
   }
 
-  /** `name` is that of a record as ../judge.ts gives it; `due` says who must have it, or how many. */
+  /** `nameOf` is that of a record as ../judge.ts gives it; `due` says who must have it, or how many. */
   mustHave(
-    name: string,
+    nameOf: () => string,
     due: () => number | readonly NodeId[],
     how: keyof typeof LOOK_EVERY,
   ): void {
     if (this.told[how]++ % LOOK_EVERY[how] !== 0) return
     this.looks++
-    const { machines, mayLack, watcher } = this.options
+    const name = nameOf()
     const wanted = Buffer.from(utf8(`${name}\n`))
-    const holders = machines.filter(({ disk }, broker) => mayLack(broker) || has(disk, wanted))
+    const { machines, mayLack, watcher } = this.options
+    const holds = ({ disk }: Machine, broker: number): boolean =>
+      mayLack(broker) || has(disk, wanted)
     const must = due()
-    const copies = typeof must === 'number' ? must : must.length
     // A node that is no more had it on a disk that was lost.
-    const lacking =
+    const owes = ({ nodeId }: Machine): boolean =>
+      typeof must !== 'number' && nodeId !== undefined && must.includes(nodeId)
+    // As few disks are looked through as tell that all is well.
+    let found = 0
+    const well =
       typeof must === 'number'
-        ? []
-        : machines.filter((one) => {
-            const { nodeId } = one
-            return nodeId !== undefined && must.includes(nodeId) && !holders.includes(one)
-          })
-    if (lacking.length === 0 && (typeof must !== 'number' || holders.length >= copies)) return
+        ? machines.some((one, broker) => holds(one, broker) && ++found >= must)
+        : machines.every((one, broker) => !owes(one) || holds(one, broker))
+    if (well) return
+    const holders = machines.filter(holds)
     const where = holders.map(({ host }) => host).join(' ')
+    const copies = typeof must === 'number' ? must : must.length
+    const lacking = machines.filter((one) => owes(one) && !holders.includes(one))
     const owed = `${copies} copies due${lacking.map(({ host }) => `, one on ${host}`).join('')}`
     watcher.violation(`${name} is ${how} with ${owed}, and durable on: ${where}`)
   }
@@ -81,7 +86,7 @@ export class Disks {
 }
 
 function has(disk: Machine['disk'], wanted: Buffer): boolean {
-  for (const bytes of disk.durable(['wal/', 'topics/']).values()) {
+  for (const [, bytes] of disk.durable(['wal/', 'topics/'])) {
     const { buffer, byteOffset, length } = bytes
     if (Buffer.from(buffer, byteOffset, length).includes(wanted)) return true
   }

@@ -128,7 +128,7 @@ class Run extends Stage {
       onAcknowledged: (name, topic, { partition, offset }) => {
         const due = (): number | readonly NodeId[] =>
           this.ends.holdersOf(this.idOf(topic), partition, offset) ?? topic.minInsync
-        this.disks.mustHave(name, due, 'acknowledged')
+        this.disks.mustHave(() => name, due, 'acknowledged')
       },
     })
   }
@@ -138,7 +138,12 @@ class Run extends Stage {
       ...this.common(plan.host, 1000 + number),
       plan,
       topic: this.topic(plan.topic),
-      onRead: (value, { minInsync }) => this.disks.mustHave(nameOf(value), () => minInsync, 'read'),
+      onRead: (value, { minInsync }) =>
+        this.disks.mustHave(
+          () => nameOf(value),
+          () => minInsync,
+          'read',
+        ),
     })
   }
 
