@@ -127,7 +127,16 @@ class Life {
     this.crash()
   }
 
+  /** What is told to be certain is what the worst power cut leaves of a copy. */
+  private checkDurable(): void {
+    const copy = simDisk({ image: this.sim.snapshot() })
+    copy.crash({ keepUnsynced: false })
+    const left = copy.paths().map((path) => [path, copy.bytesOf(path)])
+    assert.deepEqual(new Map(this.sim.durable([''])), new Map(left as [string, Uint8Array][]))
+  }
+
   private crash(): void {
+    this.checkDurable()
     const how = this.chance.below(3)
     const crash: Crash = { keepUnsynced: how === 0 ? true : how === 1 ? false : 'some' }
     this.sim.crash(crash)
