@@ -46,11 +46,11 @@ export class EndKeeper implements Ticked {
     context.hooks.gave(copy.key, segment.given)
   }
 
-  tick(nowMs: number): boolean {
+  tick(nowMs: number, stalledMs: number): boolean {
     const { leader } = this
     const { segment, copy, context } = leader
     if (segment === undefined || copy.status !== 'live') return false
-    segment.tick(nowMs)
+    segment.tick(nowMs, stalledMs)
     leader.moved()
     if (copy.pending.size > 0) leader.lookForLease(nowMs)
     if (segment.given === undefined) return copy.pending.size > 0

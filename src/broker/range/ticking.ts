@@ -1,13 +1,14 @@
 // Leaders that wait for something which may never come: a follower's acknowledgement, the outcome of an end that was given.
-// The clock runs only while there are some.
+// The clock runs only while there are some. When it is late the whole broker was: what had come for it meanwhile is not read yet,
+// and nobody is to blame for that time.
 
 import type { Clock, Timer } from '../../ports/clock.ts'
 
 const TICK_MS = 25
 
 export interface Ticked {
-  /** False: nothing more to wait for. */
-  tick(nowMs: number): boolean
+  /** `stalledMs`: before now, in which this broker did nothing. False: nothing more to wait for. */
+  tick(nowMs: number, stalledMs: number): boolean
 }
 
 export class Ticking {
@@ -36,10 +37,13 @@ export class Ticking {
 
   private schedule(): void {
     if (this.stopped || this.timer !== undefined || this.all.size === 0) return
+    const dueMs = this.clock.monotonic() + TICK_MS
     this.timer = this.clock.after(TICK_MS, () => {
       this.timer = undefined
       const now = this.clock.monotonic()
-      for (const one of Array.from(this.all)) if (!one.tick(now)) this.all.delete(one)
+      const lateMs = now - dueMs
+      const stalledMs = lateMs >= TICK_MS ? lateMs : 0
+      for (const one of Array.from(this.all)) if (!one.tick(now, stalledMs)) this.all.delete(one)
       this.schedule()
     })
   }

@@ -159,8 +159,11 @@ export class SegmentLeader {
     if (this.mode === 'frozen') this.goOn()
   }
 
-  /** Every few tens of milliseconds while something is in flight or asked for. */
-  tick(nowMs: number): void {
+  /**
+   * Every few tens of milliseconds while something is in flight or asked for. `stalledMs`: before now, in which the leader's broker
+   * itself did nothing: acknowledgements may have come, and were not read.
+   */
+  tick(nowMs: number, stalledMs: number = 0): void {
     const { mode, timing } = this
     if (mode === 'frozen') {
       this.frozenSinceMs ??= nowMs
@@ -170,9 +173,11 @@ export class SegmentLeader {
       return
     }
     if (mode === 'fenced' || mode === 'ended') return
-    for (const { node, acked, behindSinceMs, failure } of this.following) {
+    for (const follower of this.following) {
+      const { node, acked, failure } = follower
       if (failure !== undefined || acked === this.end) continue
-      const silentMs = nowMs - behindSinceMs
+      follower.behindSinceMs = Math.min(nowMs, follower.behindSinceMs + stalledMs)
+      const silentMs = nowMs - follower.behindSinceMs
       if (silentMs < timing.replicaAckTimeoutMs) continue
       this.failed(node, `it has acknowledged nothing for ${Math.round(silentMs)} ms`)
     }

@@ -60,6 +60,22 @@ test('a follower that was long idle has its whole time for what comes next', () 
   )
 })
 
+test('time in which the leader stood still counts against no follower', () => {
+  const segment = leader()
+  segment.appended(0)
+  segment.durable(1)
+  segment.acked(B, 1, 0)
+  segment.tick(400)
+  segment.tick(3000, 2600)
+  segment.tick(3300, 0)
+  assert.equal(segment.mode, 'open')
+  segment.tick(3350, 0)
+  assert.deepEqual(
+    segment.given?.failed.map(({ node }) => node),
+    [C],
+  )
+})
+
 test('a leader asks that its end be taken back only when it could go on', () => {
   const cancels = (fails: boolean): boolean => {
     const segment = leader()
