@@ -11,6 +11,7 @@ import { toHex } from '../../base/bytes.ts'
 import type { Segment, Topic } from '../../core/metadata/types.ts'
 import { RangeCare } from '../../core/segment/care.ts'
 import type { Candidates, CareEffect, CareView } from '../../core/segment/care-types.ts'
+import { Pace } from '../../core/segment/pace.ts'
 import type { SegmentTiming } from '../../core/segment/types.ts'
 import type { TopicId } from '../../model/ids.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
@@ -69,10 +70,12 @@ export class RangeCares {
   private readonly options: RangeCaresOptions
   private readonly under = new Map<string, UnderCare>()
   private readonly waiting = new Map<string, Waiting>()
+  private readonly pace: Pace
   private stepping: UnderCare | undefined
 
   constructor(options: RangeCaresOptions) {
     this.options = options
+    this.pace = new Pace(options.timing)
   }
 
   get size(): number {
@@ -216,6 +219,8 @@ export class RangeCares {
       timing,
       confirmedMs: led.confirmedMs(leader),
       token: () => toHex(random.bytes(TOKEN_BYTES)),
+      mayStage: () => this.mayStage(),
+      stagingTook: (ms) => this.pace.took(ms),
     })
     const one: UnderCare = {
       led,
@@ -232,6 +237,12 @@ export class RangeCares {
     for (const event of events.values()) event.tell(care, nowMs)
     this.step(one)
     return true
+  }
+
+  private mayStage(): boolean {
+    let stages = 0
+    for (const { care } of this.under.values()) if (care.stages) stages++
+    return stages < this.pace.count
   }
 
   private step(one: UnderCare): void {

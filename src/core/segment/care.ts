@@ -52,12 +52,16 @@ export interface RangeCareOptions {
   /** Since when the leader may hold a lease, as the desk counts it. */
   readonly confirmedMs: number
   readonly token: () => string
+  /** Whether a staging may begin now; otherwise it is asked for again, and nothing is lost. Default: any. */
+  readonly mayStage?: () => boolean
+  /** One was done, or given up, after so long. */
+  readonly stagingTook?: (ms: number) => void
 }
 
 export class RangeCare {
   private view: CareView
   private readonly timing: SegmentTiming
-  private readonly token: () => string
+  private readonly options: RangeCareOptions
   private candidates: Candidates | undefined
   private readonly boots = new Map<NodeId, number>()
   private readonly avoided = new Avoided()
@@ -78,9 +82,9 @@ export class RangeCare {
   private quiet = false
 
   constructor(options: RangeCareOptions) {
+    this.options = options
     this.view = options.view
     this.timing = options.timing
-    this.token = options.token
     this.report = new Report(() => this.about())
     this.open = new OpenSegment(options.view, this.boots, options.confirmedMs)
   }
@@ -93,6 +97,11 @@ export class RangeCare {
   /** There is nothing to do, and nothing to remember. */
   get idle(): boolean {
     return this.quiet
+  }
+
+  /** Something is being staged. */
+  get stages(): boolean {
+    return this.staging !== undefined && this.staging.staged === undefined
   }
 
   /** Unavailable, under-replicated, damaged: for people. */
@@ -153,7 +162,10 @@ export class RangeCare {
     if (staging === undefined || staging.token !== token || staging.plan.holder !== from) return
     if (staging.staged !== undefined || this.proposal !== undefined) return
     if ('failed' in outcome) this.stagingFailed(outcome.failed, nowMs)
-    else staging.staged = outcome
+    else {
+      staging.staged = outcome
+      this.options.stagingTook?.(nowMs - staging.sinceMs)
+    }
   }
 
   /** What became of `effect`: that of an earlier proposal is no news any more. */
@@ -248,7 +260,7 @@ export class RangeCare {
     const plan = planEnd({ view, open, avoided, blame, report, timing, candidates }, nowMs)
     if (plan === undefined) return
     if ('tooFew' in plan) this.tooFew(plan.tooFew, nowMs, out)
-    else this.stage(plan, candidates, nowMs, out)
+    else if (this.options.mayStage?.() !== false) this.stage(plan, candidates, nowMs, out)
   }
 
   private tooFew(healthy: number, nowMs: number, out: CareEffect[]): void {
@@ -273,7 +285,7 @@ export class RangeCare {
   ): void {
     this.report.trouble = undefined
     const { attempt } = this.view.segment
-    this.staging = new Staging({ ...plan, attempt }, this.token(), nowMs)
+    this.staging = new Staging({ ...plan, attempt }, this.options.token(), nowMs)
     for (const node of this.staging.members()) {
       this.open.see(node, candidates.boot(node))
       const boot = this.boots.get(node)
@@ -366,6 +378,9 @@ export class RangeCare {
     const { staging } = this
     if (staging === undefined) return
     const { holder, replicas } = staging.plan
+    const tookMs = nowMs - staging.sinceMs
+    // What fails at once says nothing of how long others take.
+    if (tookMs >= this.timing.stageTimeoutMs) this.options.stagingTook?.(tookMs)
     this.staging = undefined
     const others = replicas.filter((node) => node !== holder)
     const text = failed.length === 0 ? 'the holder does not say that it is done' : 'not all have it'

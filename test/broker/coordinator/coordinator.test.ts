@@ -130,6 +130,24 @@ describe('a coordinator', () => {
     await world.run(10_000)
     assert.equal(new Set(world.fenced(1)).size, 300)
   })
+
+  it('stages no more at a time than brokers are done with soon: all is staged once, and nobody is fenced for being slow', async () => {
+    const world = new World(2)
+    const stageMs = 200
+    const topics = Array.from({ length: 200 }, (_, i) => world.create(`t${i}`, [2, 1]))
+    await world.run(500)
+    const machine = world.machine(2)
+    machine.stageMs = stageMs
+    const began = world.clock.monotonic()
+    while (world.rolls.length < topics.length) {
+      for (const key of machine.led()) if (key.segment === 1) machine.giveEnd(key, 0, 'full')
+      await world.run(100)
+      const tookMs = world.clock.monotonic() - began
+      assert.ok(tookMs < 1.2 * topics.length * stageMs, `${world.rolls.length} rolls`)
+    }
+    assert.equal(machine.ordered.size, topics.length)
+    assert.deepEqual(world.fenced(1), [])
+  })
 })
 
 describe('a leader that is silent', () => {

@@ -35,6 +35,9 @@ export class Machine {
   control: Control | undefined
   oldestSyncMs: number = 0
   paused: boolean = false
+  /** For each staging, which are done one after the other; 0: in no time. */
+  stageMs: number = 0
+  private stagedMs: number = 0
   /** Off, until it goes on. */
   readonly put: (() => void)[] = []
   /** What it said. */
@@ -45,6 +48,8 @@ export class Machine {
   readonly ended: Set<string> = new Set()
   /** What it is not sure to have all of, and why. */
   readonly doubts: Map<string, string> = new Map()
+  /** The tokens of what it was to stage. */
+  readonly ordered: Set<string> = new Set()
   /** A producer waits for these. */
   readonly waited: Set<string> = new Set()
   /** Sealed segments that it does not have all of. */
@@ -77,7 +82,11 @@ export class Machine {
       giveEndAsked: (key, attempt, why) => this.giveEnd(key, attempt, why),
       endRefused: () => {},
       stage: ({ key, token }) => {
-        world.clock.after(STAGE_MS, () => {
+        if (this.ordered.has(token)) return
+        this.ordered.add(token)
+        const nowMs = world.clock.monotonic()
+        this.stagedMs = Math.max(nowMs, this.stagedMs) + this.stageMs
+        world.clock.after(this.stagedMs - nowMs + STAGE_MS, () => {
           if (this.boot !== boot) return
           const segment = world.open(key)
           const end = this.entries.get(keyText(key)) ?? 0
