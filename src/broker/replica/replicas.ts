@@ -93,7 +93,9 @@ export class LocalReplicas implements Replicas {
     const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
     const segment = range === undefined ? undefined : segmentByNumber(range, key.segment)
     const end = segment?.endEntry
-    if (end === undefined) throw notHeld(key)
+    // What it is about to give up is not relied on: that it holds it again it has to have learned itself.
+    const holds = segment?.replicas.includes(context.nodeId) === true
+    if (end === undefined || !holds) throw notHeld(key)
     const log = context.store.find(key)
     repairs.lookAt(key)
     if (log === undefined) {
@@ -150,5 +152,8 @@ async function fenceLive(copy: RangeCopy): Promise<void> {
 
 function notHeld({ topicId, range, segment }: SegmentKey): EastGuardError {
   const what = `segment ${segment} of range ${range} of the topic with the id ${topicId}`
-  return new EastGuardError('METADATA_CONFLICT', `this broker knows no open ${what}`)
+  return new EastGuardError(
+    'METADATA_CONFLICT',
+    `this broker knows of no part of its own in ${what}`,
+  )
 }
