@@ -54,6 +54,9 @@ import type { LogIdentity } from './wal/types.ts'
 
 export const WAL_DIR = 'wal'
 const SPACE_POLL_MS = 1000
+/** Times the reserve. */
+const SPACE_AGAIN = 1.1
+const FULL_HINT = 'free space, or let topics keep less; or drain this broker, so that others write'
 /** What a change of files may meet and be tried again after: space comes back, and deletion takes files from under others. */
 const PASSING: ReadonlySet<DiskFault> = new Set<DiskFault>(['full', 'not-found'])
 
@@ -94,6 +97,7 @@ class Store implements LogStore {
   /** At the last poll, less what was appended since. */
   private freeBytes = 0
   private refusing = false
+  private toldFull = false
   private timer: Timer | undefined
   private failed = false
   private closed = false
@@ -160,9 +164,9 @@ class Store implements LogStore {
 
   room(bytes: number): Room {
     const { options } = this.env
-    if (this.freeBytes < options.reserveBytes + bytes) return this.refused('full')
+    if (this.freeBytes < options.reserveBytes + bytes) return this.full()
     const wal = this.openWal
-    if (!wal.hasRoom(bytes)) return this.refused(wal.blocked ? 'full' : 'wait')
+    if (!wal.hasRoom(bytes)) return wal.blocked ? this.full() : this.refused('wait')
     // With nothing unflushed one batch is taken whatever its size: it would wait for ever otherwise.
     const unflushed = this.engine.unflushedBytes
     if (unflushed > 0 && unflushed + bytes > options.unflushedBytesMax) return this.refused('wait')
@@ -173,6 +177,30 @@ class Store implements LogStore {
   private refused(room: Room): Room {
     this.refusing = true
     return room
+  }
+
+  private full(): Room {
+    if (!this.toldFull) {
+      this.toldFull = true
+      const { freeBytes } = this
+      const { reserveBytes } = this.env.options
+      this.env.log.warn('the disk is full: writes are refused', {
+        freeBytes,
+        reserveBytes,
+        hint: FULL_HINT,
+      })
+    }
+    return this.refused('full')
+  }
+
+  /** Around the reserve there may be room for small batches and none for large ones: that is not told each time. */
+  private tellSpace(): void {
+    const { freeBytes } = this
+    const { reserveBytes } = this.env.options
+    if (!this.toldFull || this.wal?.blocked === true || freeBytes < reserveBytes * SPACE_AGAIN)
+      return
+    this.toldFull = false
+    this.env.log.info('the disk has space again: writes are taken', { freeBytes })
   }
 
   private roomAgain(): void {
@@ -188,6 +216,7 @@ class Store implements LogStore {
       this.env.log.warn('the free space of the disk cannot be read', { err: error })
     }
     if (this.closed) return
+    this.tellSpace()
     this.roomAgain()
     this.timer = this.env.clock.after(SPACE_POLL_MS, () => void this.pollSpace())
   }

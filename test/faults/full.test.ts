@@ -36,6 +36,10 @@ async function empty(rig: Rig): Promise<void> {
   await rig.more(2000, 20_000)
 }
 
+async function logged(rig: Rig, line: RegExp): Promise<void> {
+  await within(5000, `${line} in the log`, async () => line.test(rig.broker.log()))
+}
+
 function storageFull(error: unknown): boolean {
   assert.ok(error instanceof EastGuardError)
   assert.equal(error.code, 'STORAGE_FULL', error.message)
@@ -52,6 +56,7 @@ test('a full disk: producers wait, readers read on, and writing goes on by itsel
   await rig.more(2000, 20_000)
 
   await fill(rig)
+  await logged(rig, /the disk is full: writes are refused/)
   await rig.verifyAll()
   assert.equal(await rig.status('/readyz'), 200)
   await assert.rejects(admin.createTopic('new', { timeoutMs: 300 }), storageFull)
@@ -61,6 +66,7 @@ test('a full disk: producers wait, readers read on, and writing goes on by itsel
   await admin.deleteTopic('spare')
   assert.deepEqual(await admin.listTopics(), [PROBE, TOPIC])
   await empty(rig)
+  await logged(rig, /the disk has space again: writes are taken/)
   await admin.createTopic('new')
 
   await fill(rig)
