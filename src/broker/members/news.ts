@@ -49,7 +49,7 @@ export function tellHeld(
   const message = leftOut
     ? 'a broker comes and goes again and again: it is not counted on'
     : 'a broker comes and goes: it is not counted on for a while'
-  log.warn(message, { node, holdMs })
+  log.warn(message, { node, holdMs: Math.round(holdMs) })
 }
 
 /** `seeded`: seeds were given, and all of them were this broker itself. */
