@@ -111,7 +111,10 @@ test('three brokers come up, one is killed and comes back, a fourth comes and go
     walked.out,
     /created orders[\s\S]*one book[\s\S]*two books[\s\S]*created payments[\s\S]*\nhello\norders\npayments\n/,
   )
-  assert.match(walked.out, /broker-4 │ \S+ │ alive, draining │ +0 │ +0 │[\s\S]*\(broker-4\) is removed/)
+  assert.match(
+    walked.out,
+    /broker-4 │ \S+ │ alive, draining │ +0 │ +0 │[\s\S]*\(broker-4\) is removed/,
+  )
 })
 
 test('a cluster keeps its data over stop and start, and its ports whatever the environment says', async () => {
