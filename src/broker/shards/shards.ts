@@ -25,6 +25,7 @@ import type {
   ShardLeader,
   ShardMessage,
 } from '../../wire/peer/types.ts'
+import { afterInput } from '../after-input.ts'
 import { ShardCopy } from './copy.ts'
 import { FeedFollower } from './feed-follower.ts'
 import { Leaderless } from './leaderless.ts'
@@ -322,7 +323,7 @@ export class Shards {
 
   private tick(): void {
     const { heartbeatMs, ports } = this.options
-    this.ticker = ports.clock.after(heartbeatMs / TICKS_PER_HEARTBEAT, () => {
+    this.ticker = afterInput(ports.clock, heartbeatMs / TICKS_PER_HEARTBEAT, () => {
       this.tick()
       this.memberships.tick()
       for (const copy of this.copies) {
