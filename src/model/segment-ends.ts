@@ -16,6 +16,7 @@ export const END_REASONS = [
   'policy',
   'fenced',
   'forced',
+  'disk-full',
 ] as const
 export type EndReason = (typeof END_REASONS)[number]
 

@@ -28,6 +28,7 @@ export function openControl(
     leaseSyncMs: settings.leaseSyncMs,
     brokers: () => [own, ...neighbourhood.known().map(seen)],
     oldestSyncMs: () => store.oldestSyncAgeMs(),
+    diskFull: () => store.isFull,
     send: (to, messages) => part.send(to, messages),
     replicas,
   })

@@ -56,7 +56,8 @@ export const WAL_DIR = 'wal'
 const SPACE_POLL_MS = 1000
 /** Times the reserve. */
 const SPACE_AGAIN = 1.1
-const FULL_HINT = 'free space, or let topics keep less; or drain this broker, so that others write'
+const FULL_HINT =
+  'free space, or let topics keep less; or drain this broker, and others take what it has'
 /** What a change of files may meet and be tried again after: space comes back, and deletion takes files from under others. */
 const PASSING: ReadonlySet<DiskFault> = new Set<DiskFault>(['full', 'not-found'])
 
@@ -97,7 +98,7 @@ class Store implements LogStore {
   /** At the last poll, less what was appended since. */
   private freeBytes = 0
   private refusing = false
-  private toldFull = false
+  isFull = false
   private timer: Timer | undefined
   private failed = false
   private closed = false
@@ -180,8 +181,8 @@ class Store implements LogStore {
   }
 
   private full(): Room {
-    if (!this.toldFull) {
-      this.toldFull = true
+    if (!this.isFull) {
+      this.isFull = true
       const { freeBytes } = this
       const { reserveBytes } = this.env.options
       this.env.log.warn('the disk is full: writes are refused', {
@@ -197,9 +198,8 @@ class Store implements LogStore {
   private tellSpace(): void {
     const { freeBytes } = this
     const { reserveBytes } = this.env.options
-    if (!this.toldFull || this.wal?.blocked === true || freeBytes < reserveBytes * SPACE_AGAIN)
-      return
-    this.toldFull = false
+    if (!this.isFull || this.wal?.blocked === true || freeBytes < reserveBytes * SPACE_AGAIN) return
+    this.isFull = false
     this.env.log.info('the disk has space again: writes are taken', { freeBytes })
   }
 

@@ -113,6 +113,8 @@ export interface LogStoreListener {
 export interface LogStore {
   /** Before an entry gets its number: is there room for so many bytes in memory, WAL and disk? */
   room(bytes: number): Room
+  /** For want of space on the disk, since something was refused for it. */
+  readonly isFull: boolean
   /** Starts a group commit if something is queued and none runs. Call once per received chunk, not per request. */
   commit(): void
   /** A new, empty segment; no file is made before the first flush. */

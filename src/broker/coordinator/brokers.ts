@@ -10,6 +10,8 @@ import type { SeenBroker } from './types.ts'
 
 /** After this broker's start. */
 const UNKNOWN_ALIVE_MS = 10_000
+/** One that has said that its disk is full is heard of it again before that, or has room. */
+const FULL_FRESH_MS = 5000
 
 export interface BrokersOptions {
   seen(): readonly SeenBroker[]
@@ -30,6 +32,8 @@ export class Brokers {
   private readonly goneSince = new Map<NodeId, number>()
   /** Brokers that have said that they are about to stop, in which start. */
   private readonly stopping = new Map<NodeId, number>()
+  /** Brokers whose disk is full, and when they last said so. */
+  private readonly full = new Map<NodeId, number>()
 
   constructor(options: BrokersOptions) {
     this.options = options
@@ -52,6 +56,11 @@ export class Brokers {
     if (known.size !== this.known.size) differs = true
     if (this.patient && nowMs - this.startedMs >= UNKNOWN_ALIVE_MS) {
       this.patient = false
+      differs = true
+    }
+    for (const [node, saidMs] of this.full) {
+      if (nowMs - saidMs < FULL_FRESH_MS) continue
+      this.full.delete(node)
       differs = true
     }
     this.known = known
@@ -109,6 +118,18 @@ export class Brokers {
     return boot !== undefined && (this.boot(node) ?? boot) <= boot
   }
 
+  /** Whether that is news. */
+  saysFull(node: NodeId, full: boolean, nowMs: number): boolean {
+    if (!full) return this.full.delete(node)
+    const news = !this.full.has(node)
+    this.full.set(node, nowMs)
+    return news
+  }
+
+  isFull(node: NodeId): boolean {
+    return this.full.has(node)
+  }
+
   boot(node: NodeId): number | undefined {
     return this.known.get(node)?.boot
   }
@@ -116,7 +137,7 @@ export class Brokers {
   /** Those that may be given a segment. */
   healthy(): readonly SeenBroker[] {
     return [...this.known.values()].filter(({ node, alive, role }) => {
-      return alive && role === 'member' && !this.isStopping(node)
+      return alive && role === 'member' && !this.isStopping(node) && !this.isFull(node)
     })
   }
 }

@@ -273,6 +273,7 @@ export class Coordinator {
       alive: (node) => brokers.alive(node),
       leaving: (node) => brokers.leaving(node),
       stopping: (node) => brokers.isStopping(node),
+      full: (node) => brokers.isFull(node),
       lapsed: (node) => led.lapsed(node),
       lost: (node) => this.gone.has(node),
       healthy: brokers.healthy().length,
@@ -366,9 +367,10 @@ export class Coordinator {
     }
   }
 
-  private unfit(from: NodeId, { boot, stopping, unfit }: LeaseRequest): void {
+  private unfit(from: NodeId, { boot, stopping, diskFull, unfit }: LeaseRequest): void {
     // What it follows goes, too: who waited for its acknowledgements would wait until it counts as failed.
-    if (stopping && this.brokers.stops(from, boot)) this.brokersChanged()
+    const stops = stopping && this.brokers.stops(from, boot)
+    if (this.brokers.saysFull(from, diskFull, this.now) || stops) this.brokersChanged()
     for (const { key, why, waited } of unfit) {
       const led = this.ledOfTopic(key.topicId)
       if (led === undefined || this.openSegment(key) !== key.segment) continue

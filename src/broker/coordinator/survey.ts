@@ -10,6 +10,8 @@ export interface SurveyFacts {
   leaving(node: NodeId): boolean
   /** It is about to stop. */
   stopping(node: NodeId): boolean
+  /** It has no room. */
+  full(node: NodeId): boolean
   /** It has not asked for its lease for too long. */
   lapsed(leader: NodeId): boolean
   /** It has been away for so long that another should hold what it held. */
@@ -32,7 +34,9 @@ export function survey(topic: Topic, facts: SurveyFacts): readonly Unwell[] {
     const [leader] = replicas
     if (leader === undefined) continue
     const urgent =
-      facts.lapsed(leader) || !facts.alive(leader) || replicas.some((node) => facts.stopping(node))
+      facts.lapsed(leader) ||
+      !facts.alive(leader) ||
+      replicas.some((node) => facts.stopping(node) || facts.full(node))
     const lost = replicas.some((node) => {
       return !facts.alive(node) || facts.leaving(node)
     })

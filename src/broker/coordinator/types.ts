@@ -46,6 +46,8 @@ export interface ControlOptions {
   brokers(): readonly SeenBroker[]
   /** Age of the oldest write or sync of this broker's log store that is under way; 0: none is. */
   oldestSyncMs(): number
+  /** Writes are refused here for want of space. */
+  diskFull(): boolean
   /** To another broker, in order, unless it is lost on the way. */
   send(to: NodeId, messages: readonly SegmentMessage[]): void
   /** What this broker holds. */

@@ -136,6 +136,7 @@ export class Leases {
   private ask(about: (shard: number) => boolean): void {
     const { options } = this
     const { replicas, ports, boot } = options
+    const diskFull = options.diskFull()
     const asked = new Map<NodeId, Asked>()
     for (const at of replicas.ledShards()) {
       if (about(at.shard)) this.askedOf(asked, at.shard)?.shards.push(at)
@@ -143,13 +144,13 @@ export class Leases {
     this.fresh.clear()
     if (about === EVERYTHING) {
       this.addUnfit(asked)
-      if (this.draining) this.addAll(asked)
+      if (this.draining || diskFull) this.addAll(asked)
     }
     if (asked.size === 0) return
     const seq = ++this.seq
     this.book.requested(seq, ports.clock.monotonic())
     const oldestSyncMs = Math.ceil(options.oldestSyncMs())
-    const said = { seq, boot, oldestSyncMs, stopping: this.draining }
+    const said = { seq, boot, oldestSyncMs, stopping: this.draining, diskFull }
     for (const [to, one] of asked) this.send(to, { kind: 'lease-request', ...said, ...one })
   }
 

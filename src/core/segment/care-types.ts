@@ -41,6 +41,8 @@ export interface Candidates {
   deadSince?(node: NodeId): number | undefined
   /** It is being drained, or was removed: it is given nothing, and what it has goes to others. */
   leaving(node: NodeId): boolean
+  /** It has no room: it is given nothing, and what it has of open segments goes to others, if these can take it. */
+  diskFull?(node: NodeId): boolean
   /** Of its present start, as far as known. */
   boot(node: NodeId): number | undefined
 }

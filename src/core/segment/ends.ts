@@ -43,8 +43,8 @@ export function reasonToAsk(facts: Facts): FoundReason {
   const [leader] = replicas
   const keep = replicas.filter((node) => candidates.alive(node) && !candidates.leaving(node))
   const next = candidates.pick(replicationFactor, keep, leader, without)
-  const reason = whatIsWrong(facts) ?? whatWouldBeBetter(facts, next.length)
   const possible = next.length >= Math.max(1, minInsyncReplicas)
+  const reason = whatIsWrong(facts) ?? whatWouldBeBetter(facts, next.length, possible)
   const few = replicas.length < replicationFactor
   return {
     reason,
@@ -70,9 +70,17 @@ function whatIsWrong({ view, candidates, unfits }: Facts): AskReason | undefined
   return undefined
 }
 
-function whatWouldBeBetter({ view, candidates }: Facts, picked: number): AskReason | undefined {
+function whatWouldBeBetter(
+  { view, candidates }: Facts,
+  picked: number,
+  possible: boolean,
+): AskReason | undefined {
   const { replicas } = view.segment
   if (replicas.some((node) => candidates.leaving(node))) return { why: 'drained', urgent: false }
+  // Where nobody has room it stays, and goes on by itself when there is some.
+  if (possible && replicas.some((node) => candidates.diskFull?.(node) === true)) {
+    return { why: 'disk-full', urgent: true }
+  }
   if (picked > replicas.length) return { why: 'under-replicated', urgent: false }
   return undefined
 }

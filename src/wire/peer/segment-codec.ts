@@ -1,6 +1,6 @@
 // Messages about segments, behind their kind (message.ts).
 //
-//   9  lease-request    number seq │ number boot │ number oldest sync ms │ bool stopping │ shards │ u32 count, { key │ choice why │ bool waited }
+//   9  lease-request    number seq │ number boot │ number oldest sync ms │ bool stopping │ bool disk full │ shards │ u32 count, { key │ choice why │ bool waited }
 //   10 lease-answer     number seq │ shards │ u32 count, keys
 //   11 ask-end          key │ number attempt │ choice why
 //   12 give-end         key │ number boot │ number attempt │ number end │ number high watermark │ failed │ choice why
@@ -81,6 +81,7 @@ export function writeSegmentMessage(w: ByteWriter, message: SegmentMessage): voi
     writeNumber(w, message.boot)
     writeNumber(w, message.oldestSyncMs)
     w.bool(message.stopping)
+    w.bool(message.diskFull)
     writeList(w, message.shards, writeShard)
     writeList(w, message.unfit, writeUnfit)
   } else if (message.kind === 'lease-answer') {
@@ -137,6 +138,7 @@ export function readSegmentMessage(r: ByteReader, kind: SegmentMessage['kind']):
       boot: readNumber(r),
       oldestSyncMs: readNumber(r),
       stopping: r.bool(),
+      diskFull: r.bool(),
       shards: readList(r, SHARD_BYTES_MIN, readShard),
       unfit: readList(r, KEY_BYTES_MIN + 2, readUnfit),
     }

@@ -37,6 +37,8 @@ export interface LeaseRequest {
   readonly oldestSyncMs: number
   /** It is about to stop: what it holds of open segments should go to others. */
   readonly stopping: boolean
+  /** Its disk is full: it should get nothing new, and what it holds of open segments should go to others that have room. */
+  readonly diskFull: boolean
   /** Shards in which it leads segments, with the index that it has applied. */
   readonly shards: readonly ShardAt[]
   /** Some of its replicas, open ones, of any role. */

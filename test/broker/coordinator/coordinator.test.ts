@@ -57,6 +57,47 @@ describe('a segment leader', () => {
   })
 })
 
+describe('a broker whose disk is full', () => {
+  it('gives its open segments to others that have room, gets nothing, and takes part again when it has room', async () => {
+    const world = new World(3)
+    const led = world.create('led', [2, 1, 3], 2)
+    const followed = world.create('followed', [1, 3, 2], 2)
+    await world.run(500)
+    const machine = world.machine(2)
+    machine.diskFull = true
+    await world.run(1000)
+    for (const topicId of [led, followed]) {
+      assert.deepEqual(new Set(world.replicasOf(topicId)), new Set([1, 3]))
+    }
+    const rolls = world.rolls.length
+    await world.run(20_000)
+    assert.equal(world.rolls.length, rolls, 'nothing moves while it is full')
+    machine.diskFull = false
+    await world.run(10_000)
+    for (const topicId of [led, followed]) {
+      assert.deepEqual(new Set(world.replicasOf(topicId)), new Set([1, 2, 3]))
+    }
+  })
+
+  it('keeps its open segments where the others are too few for them, or full as well', async () => {
+    const world = new World(3)
+    world.create('two', [1, 2, 3], 3)
+    await world.run(500)
+    world.machine(2).diskFull = true
+    await world.run(5000)
+    assert.deepEqual(world.rolls, [])
+    const all = world.create('all', [1, 2, 3], 1)
+    for (const machine of world.machines) machine.diskFull = true
+    await world.run(200)
+    const [first] = world.replicasOf(all)
+    await world.run(5000)
+    const rolls = world.rolls.length
+    await world.run(20_000)
+    assert.equal(world.rolls.length, rolls, 'nothing moves while all are full')
+    assert.equal(world.replicasOf(all)[0], first)
+  })
+})
+
 describe('a coordinator', () => {
   it('that may have a successor confirms nothing', async () => {
     const world = new World(2)

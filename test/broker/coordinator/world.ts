@@ -34,6 +34,7 @@ export class Machine {
   boot: number = 0
   control: Control | undefined
   oldestSyncMs: number = 0
+  diskFull: boolean = false
   paused: boolean = false
   /** For each staging, which are done one after the other; 0: in no time. */
   stageMs: number = 0
@@ -247,6 +248,7 @@ export class World {
       leaseSyncMs: 100,
       brokers: () => this.seen(),
       oldestSyncMs: () => machine.oldestSyncMs,
+      diskFull: () => machine.diskFull,
       send: (to, messages) => this.send(machine, to, messages),
       replicas: machine.replicas(),
     })

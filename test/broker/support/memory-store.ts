@@ -203,6 +203,7 @@ export class MemoryStore implements LogStore {
 
   async flush(): Promise<void> {}
 
+  readonly isFull: boolean = false
   oldestSyncAgeMs(): number {
     return this.running ? performance.now() - this.runningSince : 0
   }

@@ -17,6 +17,7 @@ export const FAULTS = [
   'pause-leader',
   'slow-follower',
   'full-follower',
+  'full-leader',
   'flip-down',
   'flip-running',
   'wipe-follower',
@@ -48,6 +49,8 @@ const PAST_LEASE_MS = 2600
 /** Past replica_ack_timeout_ms. */
 const SLOW_SYNC_MS = 1500
 const DISK_MS = 5000
+/** Until others lead what a broker without space led. */
+const GIVEN_UP_MS = 10_000
 /** Of a broker that must not start. */
 const REFUSES_MS = 30_000
 const REPLACED_MS = 90_000
@@ -81,6 +84,8 @@ export async function strike(fault: Fault, scene: Scene): Promise<string> {
       await pause(brief ? DISK_MS / 2 : DISK_MS)
       await follower.fault({ kind: 'full', full: false })
       return `the disk of ${follower.name} was full`
+    case 'full-leader':
+      return fullLeader(scene, leader as LocalBroker)
     case 'flip-down':
     case 'flip-running':
       return flip(scene, follower, fault === 'flip-running')
@@ -101,6 +106,22 @@ async function kill(
   for (const victim of victims) await cluster.start(victim)
   await Promise.all(victims.map((victim) => victim.ready()))
   return `${victims.map(({ name }) => name).join(', ')} killed, away for ${downMs} ms`
+}
+
+/** Others have room, and take over; it takes part again when it has room itself. */
+async function fullLeader(
+  { cluster, topic, violation }: Scene,
+  leader: LocalBroker,
+): Promise<string> {
+  await leader.fault({ kind: 'full', full: true })
+  await within(GIVEN_UP_MS, 'another leader', async () => {
+    const [now] = await replicasOf(cluster, topic)
+    return now !== leader
+  }).catch(() => {
+    violation(`${leader.name} leads ${topic} still, ${GIVEN_UP_MS} ms after its disk was full`)
+  })
+  await leader.fault({ kind: 'full', full: false })
+  return `the disk of ${leader.name}, which led, was full`
 }
 
 async function pauseLeader(leader: LocalBroker, ms: number): Promise<string> {

@@ -195,6 +195,7 @@ const SEGMENT: {
     boot: whole,
     oldestSyncMs: whole,
     stopping: bool,
+    diskFull: bool,
     shards: shardsAt,
     unfit: fc.array(fc.record({ key, why, waited: bool }), few),
   }),
