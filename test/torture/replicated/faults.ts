@@ -109,16 +109,16 @@ async function kill(
 }
 
 /** Others have room, and take over; it takes part again when it has room itself. */
-async function fullLeader(
-  { cluster, topic, violation }: Scene,
-  leader: LocalBroker,
-): Promise<string> {
+async function fullLeader(scene: Scene, leader: LocalBroker): Promise<string> {
+  const { cluster, topic } = scene
   await leader.fault({ kind: 'full', full: true })
   await within(GIVEN_UP_MS, 'another leader', async () => {
     const [now] = await replicasOf(cluster, topic)
     return now !== leader
   }).catch(() => {
-    violation(`${leader.name} leads ${topic} still, ${GIVEN_UP_MS} ms after its disk was full`)
+    scene.violation(
+      `${leader.name} leads ${topic} still, ${GIVEN_UP_MS} ms after its disk was full`,
+    )
   })
   await leader.fault({ kind: 'full', full: false })
   return `the disk of ${leader.name}, which led, was full`
