@@ -99,6 +99,11 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
     file: 'src/core/segment/fencing.js',
     find: 'if (end < 0)\n            return undefined;',
     replace: 'if (end < 0)\n            return { end: 0, holders: [...this.replicas] };',
+    also: {
+      file: 'src/core/segment/fencing.js',
+      find: 'return nowMs - first >= timing.fenceWaitMs;',
+      replace: 'return nowMs - Math.min(first, this.sinceMs) >= timing.fenceWaitMs;',
+    },
   },
   // Ends.
   {

@@ -86,7 +86,7 @@ export class Brokers {
       drainTimeoutMs: plan.drainTimeoutMs,
       metadataShards: plan.shards,
       metadataTiming: METADATA_TIMING,
-      segmentTiming: TIMING,
+      segmentTiming: { ...TIMING, frozenTimeoutMs: plan.frozenTimeoutMs },
       leaseSyncMs: LEASE_SYNC_MS,
       membership: membershipOf(seeds, REPLACE_MS),
     }

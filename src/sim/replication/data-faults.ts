@@ -37,6 +37,10 @@ export class DataFaults {
         return true
       case 'flip':
         return this.flip(machine, step)
+      case 'flip-log':
+        this.options.onFlipped(step.broker)
+        machine.rot('wal/', 0, step.byte, step.bit)
+        return true
       case 'drain':
         return this.drain(machine, step.forMs)
     }

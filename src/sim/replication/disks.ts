@@ -1,16 +1,23 @@
 // Looks at the brokers' disks from outside, asking no broker anything.
 //
 //   [I7]  when a record is acknowledged at acks=all, or read, `min_insync_replicas` disks would have it after a power cut now;
-//         all that hold its segment, when it is acknowledged while that is open
+//         all that hold its segment, when it is acknowledged while that is open; they, or all that keep its tail, when by its seal
+//         when a replica of a sealed segment goes, as many others as there should be have the segment's last entry
 //   [I2]  whatever entry of a segment is in a file of two brokers is the same in both
 
 import { utf8 } from '../../base/bytes.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Machine, Watcher } from '../machine.ts'
-import { type SegmentFiles, segmentFiles } from './files.ts'
+import { lastEntry, type SegmentFiles, segmentFiles } from './files.ts'
 
-/** Looking through all disks costs as much as some hundred records: of those one in so many is looked for. */
-const LOOK_EVERY = { acknowledged: 25, read: 500 } as const
+/**
+ * Looking through all disks costs as much as some hundred records: of those one in so many is looked for. What a seal acknowledges
+ * may have been on one disk alone before.
+ */
+const LOOK_EVERY = { acknowledged: 25, 'acknowledged by a seal': 4, read: 500 } as const
+
+/** So many, or all of one of these. */
+export type Due = number | readonly (readonly NodeId[])[]
 
 export interface DisksOptions {
   readonly machines: readonly Machine[]
@@ -23,18 +30,14 @@ export class Disks {
   /** Records that were looked for. */
   looks = 0
   private readonly options: DisksOptions
-  private readonly told = { acknowledged: 0, read: 0 }
+  private readonly told = { acknowledged: 0, 'acknowledged by a seal': 0, read: 0 }
 
   constructor(options: DisksOptions) {
     this.options = options
   }
 
-  /** `nameOf` is that of a record as ../judge.ts gives it; `due` says who must have it, or how many. */
-  mustHave(
-    nameOf: () => string,
-    due: () => number | readonly NodeId[],
-    how: keyof typeof LOOK_EVERY,
-  ): void {
+  /** `nameOf` is that of a record as ../judge.ts gives it. */
+  mustHave(nameOf: () => string, due: () => Due, how: keyof typeof LOOK_EVERY): void {
     if (this.told[how]++ % LOOK_EVERY[how] !== 0) return
     this.looks++
     const name = nameOf()
@@ -43,22 +46,49 @@ export class Disks {
     const holds = ({ disk }: Machine, broker: number): boolean =>
       mayLack(broker) || has(disk, wanted)
     const must = due()
-    // A node that is no more had it on a disk that was lost.
-    const owes = ({ nodeId }: Machine): boolean =>
-      typeof must !== 'number' && nodeId !== undefined && must.includes(nodeId)
     // As few disks are looked through as tell that all is well.
     let found = 0
     const well =
       typeof must === 'number'
         ? machines.some((one, broker) => holds(one, broker) && ++found >= must)
-        : machines.every((one, broker) => !owes(one) || holds(one, broker))
+        : must.some((nodes) =>
+            machines.every((one, broker) => !owes(one, nodes) || holds(one, broker)),
+          )
     if (well) return
     const holders = machines.filter(holds)
     const where = holders.map(({ host }) => host).join(' ')
-    const copies = typeof must === 'number' ? must : must.length
-    const lacking = machines.filter((one) => owes(one) && !holders.includes(one))
-    const owed = `${copies} copies due${lacking.map(({ host }) => `, one on ${host}`).join('')}`
-    watcher.violation(`${name} is ${how} with ${owed}, and durable on: ${where}`)
+    const lacking = (nodes: readonly NodeId[]): string =>
+      machines
+        .filter((one) => owes(one, nodes) && !holders.includes(one))
+        .map(({ host }) => host)
+        .join(' ')
+    const owed =
+      typeof must === 'number'
+        ? `${must} copies`
+        : `copies on ${must.map(lacking).join(', or ')} too`
+    watcher.violation(`${name} is ${how} with ${owed} due, and durable on: ${where}`)
+  }
+
+  /** Of the sealed segment `key` of `end` entries, when it is no longer asked of whoever had it before. */
+  mustRemain(key: string, end: number, wanted: number, left: readonly NodeId[]): void {
+    const { machines, mayLack, watcher } = this.options
+    const last = lastEntry(
+      machines.map(({ disk }) => disk),
+      key,
+      end,
+    )
+    if (last === undefined) return
+    this.looks++
+    const lacking = machines.filter(({ disk, nodeId, ready }, broker) => {
+      if (nodeId === undefined || !left.includes(nodeId) || !ready) return false
+      return !mayLack(broker) && !has(disk, last)
+    })
+    const holders = left.length - lacking.length
+    if (holders >= Math.min(wanted, left.length)) return
+    const names = lacking.map(({ host }) => host).join(' ')
+    watcher.violation(
+      `a replica of ${key} is dropped, and ${names} of those left lack entry ${end - 1}`,
+    )
   }
 
   /** But for those whose files may be wrong. Answers what is in the files. */
@@ -83,6 +113,11 @@ export class Disks {
     }
     return all
   }
+}
+
+/** A node that is no more had it on a disk that was lost. */
+function owes({ nodeId }: Machine, nodes: readonly NodeId[]): boolean {
+  return nodeId !== undefined && nodes.includes(nodeId)
 }
 
 function has(disk: Machine['disk'], wanted: Buffer): boolean {

@@ -5,6 +5,7 @@
 //   [I4]   a segment begins in each partition no lower than the one before it
 //   [I14]  in the end every range can be written, every segment has its replicas, is settled, and has no tail left
 
+import { segmentAt } from '../../core/metadata/lookup.ts'
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
 import type { NodeId, TopicId } from '../../model/ids.ts'
 import { shardOfTopic } from '../../model/shards.ts'
@@ -14,32 +15,48 @@ import type { TopicPlan } from './plan.ts'
 interface Known {
   readonly endEntry: number
   digest: string
+  replicas: readonly NodeId[]
+}
+
+export interface EndsOptions {
+  readonly machines: readonly Machine[]
+  readonly watcher: Watcher
+  /** A replica of a sealed segment is one no longer. */
+  readonly onDropped: (key: string, topic: Topic, segment: Segment) => void
 }
 
 export class Ends {
   private readonly machines: readonly Machine[]
   private readonly watcher: Watcher
+  private readonly onDropped: EndsOptions['onDropped']
+  /** By shard: the greatest index that anybody was seen to have applied. */
+  private readonly newest = new Map<number, number>()
   private readonly known = new Map<string, Known>()
   private readonly seen = new WeakMap<Range, true>()
   /** By topic and partition: where the newest segment begins. */
   private readonly begins = new Map<string, number>()
 
-  constructor(machines: readonly Machine[], watcher: Watcher) {
+  constructor({ machines, watcher, onDropped }: EndsOptions) {
     this.machines = machines
     this.watcher = watcher
+    this.onDropped = onDropped
   }
 
   look(): void {
     for (const { host, shards } of this.machines) {
       for (let shard = 0; shard < (shards?.count ?? 0); shard++) {
-        for (const topic of shards?.copyOf(shard).state.topics.values() ?? []) {
-          for (const range of topic.ranges) this.lookAt(topic, range, host)
+        const copy = shards?.copyOf(shard)
+        if (copy === undefined) continue
+        const isNewest = copy.appliedIndex >= (this.newest.get(shard) ?? 0)
+        if (isNewest) this.newest.set(shard, copy.appliedIndex)
+        for (const topic of copy.state.topics.values()) {
+          for (const range of topic.ranges) this.lookAt(topic, range, host, isNewest)
         }
       }
     }
   }
 
-  private lookAt(topic: Topic, range: Range, host: string): void {
+  private lookAt(topic: Topic, range: Range, host: string, isNewest: boolean): void {
     // Values of the metadata never change: what was looked at once need not be again.
     if (this.seen.has(range)) return
     this.seen.set(range, true)
@@ -51,7 +68,9 @@ export class Ends {
       if (back === true) this.watcher.violation(`${where} begins below the one before it`)
       before = segment
       this.noteBegin(topic.topicId, range.firstPartition, segment)
-      if (segment.state === 'sealed') this.sealed(key, segment, where)
+      if (segment.state !== 'sealed') continue
+      this.sealed(key, segment, where)
+      if (isNewest) this.held(key, topic, segment)
     }
   }
 
@@ -67,33 +86,41 @@ export class Ends {
     return this.begins.get(`${topicId}/${partition}`) ?? 0
   }
 
+  /** Of a sealed segment that is not settled: its replicas, and those who keep its tail; undefined: there is none at that offset. */
+  sealedHoldersOf(
+    topicId: TopicId,
+    partition: number,
+    offset: number,
+  ): readonly (readonly NodeId[])[] | undefined {
+    let newest: { readonly topic: Topic; readonly index: number } | undefined
+    for (const { shards } of this.machines) {
+      const copy = shards?.copyOf(shardOfTopic(topicId, shards.count))
+      const topic = copy?.state.topics.get(topicId)
+      if (copy === undefined || topic === undefined) continue
+      if (newest === undefined || copy.appliedIndex > newest.index) {
+        newest = { topic, index: copy.appliedIndex }
+      }
+    }
+    const found = newest === undefined ? undefined : segmentAt(newest.topic, partition, offset)
+    if (found === undefined || found.segment.tail === undefined) return undefined
+    return [found.segment.replicas, found.segment.tail.holders]
+  }
+
   /**
    * Who holds what is acknowledged at an offset in the open segment; undefined: the segment has ended by now, or may have, for all
    * that those know who can be asked.
    */
   holdersOf(topicId: TopicId, partition: number, offset: number): readonly NodeId[] | undefined {
-    let newest: { readonly segment: Segment; readonly begin: number } | undefined
-    for (const { shards } of this.machines) {
-      if (shards === undefined) return undefined
-      const shard = shardOfTopic(topicId, shards.count)
-      const topic = shards.copyOf(shard).state.topics.get(topicId)
-      const range = topic?.active.find(
-        (one) => one.firstPartition <= partition && partition < one.endPartition,
-      )
-      const segment = range?.segments.at(-1)
-      if (range === undefined || segment === undefined) continue
-      const begin = segment.firstOffsets[partition - range.firstPartition] ?? 0
-      if (newest === undefined || segment.segment > newest.segment.segment) {
-        newest = { segment, begin }
-      }
-    }
+    if (this.machines.some(({ shards }) => shards === undefined)) return undefined
+    const newest = newestSegment(this.machines, topicId, partition)
     return newest === undefined || offset < newest.begin ? undefined : newest.segment.replicas
   }
 
-  private sealed(key: string, { endEntry = -1, digest }: Segment, where: string): void {
+  private sealed(key: string, segment: Segment, where: string): void {
+    const { endEntry = -1, digest, replicas } = segment
     const known = this.known.get(key)
     if (known === undefined) {
-      this.known.set(key, { endEntry, digest })
+      this.known.set(key, { endEntry, digest, replicas })
       return
     }
     if (known.endEntry !== endEntry) {
@@ -105,10 +132,37 @@ export class Ends {
     if (digest !== '') known.digest = digest
   }
 
+  private held(key: string, topic: Topic, segment: Segment): void {
+    const known = this.known.get(key) as Known
+    const dropped = known.replicas.some((node) => !segment.replicas.includes(node))
+    known.replicas = segment.replicas
+    if (dropped) this.onDropped(key, topic, segment)
+  }
+
   /** Of sealed segments that somebody has known. */
   get count(): number {
     return this.known.size
   }
+}
+
+/** The open segment of a partition, as who knows most has it, and where it begins there. */
+export function newestSegment(
+  machines: readonly Machine[],
+  topicId: TopicId,
+  partition: number,
+): { readonly segment: Segment; readonly begin: number } | undefined {
+  let newest: { readonly segment: Segment; readonly begin: number } | undefined
+  for (const { shards } of machines) {
+    const topic = shards?.copyOf(shardOfTopic(topicId, shards.count)).state.topics.get(topicId)
+    const range = topic?.active.find(
+      (one) => one.firstPartition <= partition && partition < one.endPartition,
+    )
+    const segment = range?.segments.at(-1)
+    if (range === undefined || segment === undefined) continue
+    if (newest !== undefined && segment.segment <= newest.segment.segment) continue
+    newest = { segment, begin: segment.firstOffsets[partition - range.firstPartition] ?? 0 }
+  }
+  return newest
 }
 
 /** What is not yet as it should be of a topic, by one broker's copy; `live` are the nodes that are there. */

@@ -27,6 +27,16 @@ export function segmentFiles(disk: SimDisk): SegmentFiles {
   return found
 }
 
+/** The batch of the last entry of a segment of `end` entries, from the first disk that has it in a file. */
+export function lastEntry(disks: readonly SimDisk[], key: string, end: number): Buffer | undefined {
+  for (const disk of disks) {
+    const path = disk.paths().find((one) => segmentOf(one) === key)
+    const entry = path === undefined ? undefined : entriesOf(disk.bytesOf(path)).get(end - 1)
+    if (entry !== undefined) return Buffer.from(entry.subarray(ENVELOPE_BYTES))
+  }
+  return undefined
+}
+
 export function segmentOf(path: string): string | undefined {
   const match = /^topics\/.*-([0-9a-f]{32})\/range-(\d+)\/(\d{20})\.log$/.exec(path)
   return match === null ? undefined : `${match[1]}/${match[2]}/${Number(match[3])}`

@@ -1,6 +1,8 @@
 // What happens in one run, decided beforehand: topics, clients, clocks, and faults in the order of their times. A plan is data,
 // as in ../cluster/plan.ts, and each seed takes only some kinds of trouble, for the same reason.
 //
+// What hits brokers for what they are to some range is in aimed.ts.
+//
 // What may be lost is what PROTOCOLS §11 allows [I1]: of all disks those of one broker, and only while every topic has three
 // replicas. A disk that comes back as an older copy of itself may answer for what it has forgotten, so then nobody else fails.
 //
@@ -8,11 +10,13 @@
 //   liveness   trouble ends after two thirds; within a bound all must be as it should be [I14]
 
 import { type Prng, prng } from '../../base/prng.ts'
+import { SEGMENT_TIMING } from '../../core/segment/types.ts'
 import { brokerHost, type Hosts } from '../cluster/step.ts'
 import { type Trouble, trouble } from '../cluster/trouble.ts'
 import { type ClockPlan, drawnClock } from '../ports/own-clock.ts'
 import { type StoragePlan, storagePlan } from '../storage/plan.ts'
-import type { DataStep, ReplicationStep, TimedStep } from './step.ts'
+import { AIMS, type Aim, aimedSteps } from './aimed.ts'
+import type { ReplicationStep, TimedStep } from './step.ts'
 
 export interface TopicPlan {
   readonly name: string
@@ -47,6 +51,8 @@ export interface ReplicationPlan {
   readonly brokers: readonly ClockPlan[]
   readonly settings: StoragePlan['settings']
   readonly drainTimeoutMs: number
+  /** Less than it takes at times until an end is sealed: it is cancelled then. */
+  readonly frozenTimeoutMs: number
   readonly topics: readonly TopicPlan[]
   readonly writers: readonly WriterPlan[]
   readonly readers: readonly ReaderPlan[]
@@ -66,7 +72,7 @@ const READERS = [
 ] as const
 
 /** alone: a broker that reaches no other, and clients that reach all of them: who leads there must notice. */
-type Kind = Exclude<Trouble, 'move' | 'hand-over'> | DataStep['kind'] | 'alone'
+type Kind = Exclude<Trouble, 'move' | 'hand-over'> | 'full' | 'drain' | 'alone'
 
 const KINDS: readonly Kind[] = [
   'partition',
@@ -94,8 +100,8 @@ const KINDS: readonly Kind[] = [
 ]
 
 /** What a disk may lose. */
-type Loss = 'wipe' | 'restore' | 'flip'
-const LOSSES: readonly Loss[] = ['wipe', 'restore', 'flip']
+type Loss = 'wipe' | 'restore' | 'flip' | 'log'
+const LOSSES: readonly Loss[] = ['wipe', 'restore', 'flip', 'log']
 /** Beside a disk that may have forgotten what it promised. */
 const HARMLESS: readonly Kind[] = ['wall', 'reset', 'slow-link']
 
@@ -119,6 +125,7 @@ export function replicationPlan(seed: number): ReplicationPlan {
     brokers: Array.from({ length: BROKERS }, () => drawnClock(chance)),
     settings: storagePlan(chance.u32()).settings,
     drainTimeoutMs: chance.below(2) === 0 ? 200 : 3000,
+    frozenTimeoutMs: chance.below(2) === 0 ? SEGMENT_TIMING.frozenTimeoutMs : 1000,
     topics,
     writers,
     readers,
@@ -193,14 +200,26 @@ function steps(
     if (chance.below(2) === 0) add({ kind: 'kill', broker: loser, downMs: 100 }, atMs + 500)
     add({ kind: 'restore', broker: loser, downMs }, atMs + 1000 + chance.below(15_000))
   }
+  if (loss !== 'restore') made.push(...aimed(chance, untilMs, loss))
   return made.sort((a, b) => a.atMs - b.atMs)
+}
+
+/** `unsure` is the one that loses something. */
+function aimed(chance: Prng, untilMs: number, loss: Loss | undefined): readonly TimedStep[] {
+  const harmless = AIMS.filter((aim) => aim !== 'unsure')
+  const some = chance.below(2) === 0 ? 1 + chance.below(3) : 0
+  const aims = Array.from({ length: some }, () => harmless[chance.below(harmless.length)] as Aim)
+  if (loss === 'log') aims.push('unsure')
+  return aims.map((aim) => {
+    const steps = aimedSteps(chance, aim)
+    return { kind: 'aimed', range: chance.float(), steps, atMs: chance.below(untilMs) }
+  })
 }
 
 function drawn(chance: Prng, kind: Kind, hosts: Hosts): readonly ReplicationStep[] {
   const broker = chance.below(hosts.brokers)
   // Just longer than a lease, and shorter than the patience of clients.
   const forMs = 2500 + chance.below(chance.below(2) === 0 ? 4000 : 10_000)
-  if (kind === 'flip') return []
   if (kind === 'alone') {
     const others = Array.from({ length: hosts.brokers }, (_, i) => i).filter((i) => i !== broker)
     const from = brokerHost(broker)

@@ -7,23 +7,24 @@
 // segments, by ends.ts [I3 I6 I14]; topics that come and go, by passing-topic.ts [I15]. A run is the same to the letter each time.
 
 import type { Topic } from '../../core/metadata/types.ts'
-import type { NodeId, TopicId } from '../../model/ids.ts'
+import type { TopicId } from '../../model/ids.ts'
 import { codeOf } from '../client-error.ts'
 import { Faults } from '../cluster/faults.ts'
 import type { Step } from '../cluster/step.ts'
 import { Judge } from '../judge.ts'
 import { Operator } from '../membership/operator.ts'
 import { type Loop, Stage } from '../stage.ts'
+import { brokersByRole, placed } from './aimed.ts'
 import { Brokers } from './brokers.ts'
 import { connect, PATIENCE_MS } from './client.ts'
 import { DataFaults } from './data-faults.ts'
-import { Disks } from './disks.ts'
+import { Disks, type Due } from './disks.ts'
 import { Ends, missingOf } from './ends.ts'
 import type { SegmentFiles } from './files.ts'
 import { PassingTopic } from './passing-topic.ts'
 import { BROKERS, CALM_AT_MS, type ReplicationPlan, RUN_MS, type TopicPlan } from './plan.ts'
 import { Reader } from './reader.ts'
-import type { DataStep, ReplicationStep } from './step.ts'
+import type { AimedStep, DataStep, ReplicationStep } from './step.ts'
 import { Writer } from './writer.ts'
 
 export interface ReplicationOutcome {
@@ -42,9 +43,15 @@ export interface ReplicationOutcome {
 const START_MS_MAX = 60_000
 /** After the last fault all is as it should be within this. */
 const CONVERGE_MS = 90_000
-const LOOK_MS = 250
+/** A replica that is dropped too soon may have what it lacks a moment later. */
+const LOOK_MS = 20
 const STOP_MS = 15_000
-const DATA_STEPS: ReadonlySet<string> = new Set<DataStep['kind']>(['full', 'flip', 'drain'])
+const DATA_STEPS: ReadonlySet<string> = new Set<DataStep['kind']>([
+  'full',
+  'flip',
+  'flip-log',
+  'drain',
+])
 
 export async function runReplication(
   plan: ReplicationPlan,
@@ -99,7 +106,12 @@ class Run extends Stage {
     })
     const mayLack = (broker: number): boolean => this.brokers.mayLack(broker)
     this.disks = new Disks({ machines, watcher: this, mayLack })
-    this.ends = new Ends(machines, this)
+    this.ends = new Ends({
+      machines,
+      watcher: this,
+      onDropped: (key, { policy }, { endEntry = 0, replicas }) =>
+        this.disks.mustRemain(key, endEntry, policy.replicationFactor, replicas),
+    })
     const passer = 'p1'
     const number = plan.writers.length
     this.passing = new PassingTopic({ ...this.common(passer, 2000), host: passer, number })
@@ -126,8 +138,20 @@ class Run extends Stage {
       topic: this.topic(plan.topic),
       beginOf: (topic, partition) => this.ends.beginOf(this.idOf(topic), partition),
       onAcknowledged: (name, topic, { partition, offset }) => {
-        const due = (): number | readonly NodeId[] =>
-          this.ends.holdersOf(this.idOf(topic), partition, offset) ?? topic.minInsync
+        const id = this.idOf(topic)
+        const sealed = this.ends.sealedHoldersOf(id, partition, offset)
+        if (sealed !== undefined) {
+          this.disks.mustHave(
+            () => name,
+            () => sealed,
+            'acknowledged by a seal',
+          )
+          return
+        }
+        const due = (): Due => {
+          const holders = this.ends.holdersOf(id, partition, offset)
+          return holders === undefined ? topic.minInsync : [holders]
+        }
         this.disks.mustHave(() => name, due, 'acknowledged')
       },
     })
@@ -218,12 +242,22 @@ class Run extends Stage {
   }
 
   private take(step: ReplicationStep): void {
+    if (step.kind === 'aimed') return this.aim(step)
     if (DATA_STEPS.has(step.kind)) {
       if (this.dataFaults.take(step as DataStep)) this.faults.hit(step.kind)
       return
     }
     if (step.kind === 'wipe') this.brokers.noteWiped(step.broker)
     this.faults.take(step as Step)
+  }
+
+  private aim({ range, steps }: AimedStep): void {
+    const brokers = brokersByRole(this.brokers.all, this.idOf(this.topic(0)), range)
+    if (brokers === undefined) return
+    this.faults.hit('aimed')
+    for (const step of steps) {
+      this.world.clock.after(step.afterMs, () => this.take(placed(step, brokers)))
+    }
   }
 
   private calm(): void {

@@ -15,8 +15,28 @@ export type DataStep =
     }
   /** It shall hold nothing for a while. */
   | { readonly kind: 'drain'; readonly broker: number; readonly forMs: number }
+  /** A bit of its write-ahead log flips, likewise. */
+  | {
+      readonly kind: 'flip-log'
+      readonly broker: number
+      readonly byte: number
+      readonly bit: number
+    }
 
-export type ReplicationStep = Exclude<Step, { kind: 'move' | 'hand-over' }> | DataStep
+/** What may be aimed (aimed.ts), `afterMs` after the aim was taken. */
+export type StruckStep = Extract<
+  Step | DataStep,
+  { kind: 'cut' | 'slow-link' | 'power-cut' | 'slow-disk' | 'pause' | 'flip-log' }
+> & { readonly afterMs: number }
+
+/** Which range of the first topic is a share of those that it has; brokers are named by what they are to it. */
+export interface AimedStep {
+  readonly kind: 'aimed'
+  readonly range: number
+  readonly steps: readonly StruckStep[]
+}
+
+export type ReplicationStep = Exclude<Step, { kind: 'move' | 'hand-over' }> | DataStep | AimedStep
 
 /** `atMs` counts from when the brokers are up. */
 export type TimedStep = ReplicationStep & { readonly atMs: number }
