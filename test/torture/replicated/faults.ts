@@ -3,6 +3,7 @@
 
 import { cp, rm, stat } from 'node:fs/promises'
 import type { Prng } from '../../../src/base/prng.ts'
+import type { ClusterInfo } from '../../../src/client/api.ts'
 import { EastGuard } from '../../../src/index.ts'
 import type { LocalBroker, LocalCluster } from '../../support/local-cluster.ts'
 import { pause, within } from '../../support/time.ts'
@@ -206,6 +207,15 @@ async function replaced(scene: Scene, follower: LocalBroker, old: string): Promi
   const { brokers } = await client.admin().describeCluster()
   const node = brokers.find(({ nodeId }) => nodeId === old)?.nodeId
   if (node !== undefined) await client.admin().setBrokerRole(node, 'removed')
+  // Its part of the metadata too: were the next one to lose everything before, a shard would have lost a majority for good.
+  const keepAll = ({ brokers: all, shards }: ClusterInfo): boolean => {
+    const keeping = all.filter(({ state, shards: kept }) => state === 'alive' && kept === shards)
+    return keeping.length === cluster.brokers.length
+  }
+  for (const { name, address } of cluster.brokers) {
+    const what = `all three keep all metadata, as ${name} says`
+    await cluster.until(what, REPLACED_MS, keepAll, [address])
+  }
 }
 
 function isIn(replicas: readonly string[], node: string): boolean {
