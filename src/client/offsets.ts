@@ -6,7 +6,7 @@ import type { Address } from '../ports/streams.ts'
 import { AT_EARLIEST, AT_LATEST, listOffsets } from '../wire/native/list-offsets.ts'
 import type { OffsetAt, PartitionOffset } from './api.ts'
 import { type Cluster, outOfTime } from './cluster.ts'
-import { routeTo, type TopicRoute } from './route.ts'
+import { addressName, routeTo, type TopicRoute } from './route.ts'
 import { type Deadline, pause } from './timing.ts'
 
 /** In the order of `partitions`. Retries what may pass until the deadline; rejects with the first other error. */
@@ -112,8 +112,10 @@ async function ask(
         }
         failure = failureOf(result.error, `${what}, partition ${partition}`)
         if (!failure.retriable) throw failure
+        if (result.error === 'NOT_LEADER') cluster.denyRoute(route)
         const address = result.redirect?.brokers[0]?.address
-        if (address === undefined) sentTo.delete(partition)
+        // Who is sent to the very broker that refused it is told nothing.
+        if (address === undefined || isSame(address, groups[i]?.[0])) sentTo.delete(partition)
         else sentTo.set(partition, address)
         again.push(partition)
       }
@@ -129,6 +131,10 @@ async function ask(
     }
     left = again
   }
+}
+
+function isSame(a: Address, b: Address | undefined): boolean {
+  return b !== undefined && addressName(a) === addressName(b)
 }
 
 /** A broker that has not heard of the topic yet is behind: the look-up before the next attempt tells whether it is gone. */

@@ -75,6 +75,18 @@ test('a broker that still tells that the leader leads who says itself that it do
   await w.until(w.client.close())
 })
 
+test('where the records of a partition end is asked of another when its leader says that it leads no more', async () => {
+  const w = await clusterWorld(SHAPE)
+  const producer = w.client.producer({ lingerMs: 0 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  w.cluster.member(0).lags = true
+  w.cluster.move(0, [1, 2])
+  w.cluster.spread()
+  const listed = w.client.admin().listOffsets('t', 'latest', { timeoutMs: 5000 })
+  assert.equal((await w.until(listed))[0]?.offset, 1)
+  await w.until(w.client.close())
+})
+
 test('brokers that send a producer in a circle are asked with growing pauses, until the delivery time-out', async () => {
   const w = await clusterWorld(SHAPE)
   const { members } = w.cluster
