@@ -134,10 +134,10 @@ export class Brokers {
     return this.known.get(node)?.boot
   }
 
-  /** Those that may be given a segment. */
+  /** Those that may be given a segment, if they have room. */
   healthy(): readonly SeenBroker[] {
     return [...this.known.values()].filter(({ node, alive, role }) => {
-      return alive && role === 'member' && !this.isStopping(node) && !this.isFull(node)
+      return alive && role === 'member' && !this.isStopping(node)
     })
   }
 }

@@ -2,6 +2,7 @@
 
 import { placeSegment } from '../../core/placement/segment-placement.ts'
 import type { Candidates } from '../../core/segment/care-types.ts'
+import type { NodeId } from '../../model/ids.ts'
 import type { SegmentLoad } from '../topics/load.ts'
 import type { Brokers } from './brokers.ts'
 
@@ -19,8 +20,12 @@ export function candidatesFor(
     boot: (node) => brokers.boot(node),
     deadSince: (node) => brokers.deadSince(node),
     pick: (count, keep, first, without) => {
+      // What is sealed grows no more: who has it needs no room for it.
+      const hasRoom = (node: NodeId): boolean =>
+        !brokers.isFull(node) || (state === 'sealed' && keep.includes(node))
       const placed = brokers.healthy().flatMap(({ node, hostLabel: host, rackLabel: rack }) => {
-        return without?.has(node) === true ? [] : [{ node, host, rack, ...load.of(node) }]
+        if (without?.has(node) === true || !hasRoom(node)) return []
+        return [{ node, host, rack, ...load.of(node) }]
       })
       return placeSegment(placed, { count, keep, first, salt })
     },

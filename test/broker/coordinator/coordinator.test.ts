@@ -79,6 +79,24 @@ describe('a broker whose disk is full', () => {
     }
   })
 
+  it('counts for the sealed segments that it holds: who leaves stays until whoever gets its part has it', async () => {
+    const world = new World(4)
+    const topicId = world.create('a', [1, 2, 3], 2)
+    await world.run(500)
+    world.machine(1).giveEnd(keyOf(world, topicId), 0, 'full')
+    await world.run(3000)
+    assert.equal(world.sealed(topicId)?.digest, 'd')
+    world.machine(2).diskFull = true
+    await world.run(500)
+    world.machine(4).lacks.add(`${topicId}/0/1`)
+    world.command({ kind: 'SetNodeRole', nodeId: node(3), role: 'draining' })
+    await world.run(20_000)
+    assert.deepEqual(world.sealed(topicId)?.replicas.map(Number), [1, 2, 3, 4])
+    world.machine(4).lacks.clear()
+    await world.run(20_000)
+    assert.deepEqual(world.sealed(topicId)?.replicas.map(Number), [1, 2, 4])
+  })
+
   it('keeps its open segments where the others are too few for them, or full as well', async () => {
     const world = new World(3)
     world.create('two', [1, 2, 3], 3)
