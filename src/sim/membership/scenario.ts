@@ -202,15 +202,27 @@ class Run extends Stage {
 
   // The endings.
 
+  private get hidden(): number {
+    const { members } = this.brokers
+    return members[this.plan.seed % members.length] as number
+  }
+
+  /** Who has been taken away for ever may still be a voter, where nobody could take its place: with two lost of three nobody answers. */
   private mayHideOne(): boolean {
-    return this.watch.settled?.every(({ view }) => view.members.voters.length >= 3) === true
+    const { brokers, watch } = this
+    const there = new Set(brokers.members.map((broker) => brokers.nodeOf(broker)))
+    const hidden = brokers.nodeOf(this.hidden)
+    return (
+      watch.settled?.every(({ view }) => view.members.voters.length >= 3) === true &&
+      hidden !== undefined &&
+      watch.affords(hidden, (node) => !there.has(node))
+    )
   }
 
   /** Packets to and from one broker get lost, and so do connections, without a word: the others answer as ever. */
   private async hideOne(): Promise<void> {
-    const { brokers, faults, plan } = this
-    const members = brokers.members
-    const hidden = members[plan.seed % members.length] as number
+    const { brokers, faults, hidden } = this
+    const { members } = brokers
     for (const host of this.hosts) {
       if (host !== brokerHost(hidden)) faults.cutForEver(brokerHost(hidden), host)
     }
