@@ -118,7 +118,7 @@ class Run extends Stage {
     const first = plan.brokers.filter(({ startsAtMs }) => startsAtMs !== undefined).length
     const up = (): boolean => brokers.members.filter((one) => this.isReady(one)).length === first
     await this.until('the first brokers have found one another', up, START_MS_MAX)
-    await this.untilAll('the operator sees the cluster', [this.seen(0)], START_MS_MAX)
+    await this.untilAll('the operator sees the cluster', [this.untilAnswered(0)], START_MS_MAX)
     operator.start()
     const begin = clock.monotonic()
     for (const step of plan.steps) clock.after(step.atMs, () => this.take(step))
@@ -152,8 +152,9 @@ class Run extends Stage {
     return this.brokers.machine(broker).ready
   }
 
-  private async seen(broker: number): Promise<string | undefined> {
-    return (await this.operator.describe(broker)) === undefined ? 'it does not answer' : undefined
+  /** A single connection may get lost on any day. */
+  private async untilAnswered(broker: number): Promise<void> {
+    while ((await this.operator.describe(broker)) === undefined) await this.pause(200)
   }
 
   // How it should be.
