@@ -149,8 +149,14 @@ export class Brokers {
     const members = this.members.filter((one) => one !== broker)
     const seeds = this.plan.brokers[broker]?.seeds ?? []
     const others = seeds.filter((one) => one !== broker)
-    const named = others.length === 0 || others.some((one) => this.standings[one] !== 'retired')
+    const named = others.length === 0 || others.some((one) => this.leadsHere(one))
     return named && !this.anew.has(broker) ? seeds : [broker, ...members]
+  }
+
+  /** Whoever asks it comes to this cluster, or waits for it. */
+  private leadsHere(broker: number): boolean {
+    const standing = this.standings[broker]
+    return standing !== 'retired' && standing !== 'mistaken'
   }
 
   private settingsOf(broker: number): ServerSettings {
