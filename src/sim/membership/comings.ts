@@ -100,6 +100,8 @@ export class Comings {
         return true
       case 'mistake':
         if (!this.mayLose(node) || !clientsKnow()) return false
+        // Who waits for it still, and names nobody else, would join what it founds.
+        if (brokers.members.some((one) => !brokers.machine(one).ready)) return false
         brokers.foundByMistake(step.broker, step.downMs)
         this.lose(node)
         return true
