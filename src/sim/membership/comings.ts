@@ -89,7 +89,7 @@ export class Comings {
         })
         return true
       case 'retire':
-        if (!this.mayLose(node)) return false
+        if (!this.mayLose(node) || this.someWait()) return false
         brokers.retire(step.broker)
         this.lose(node)
         return true
@@ -99,13 +99,17 @@ export class Comings {
         this.lose(node)
         return true
       case 'mistake':
-        if (!this.mayLose(node) || !clientsKnow()) return false
-        // Who waits for it still, and names nobody else, would join what it founds.
-        if (brokers.members.some((one) => !brokers.machine(one).ready)) return false
+        if (!this.mayLose(node) || !clientsKnow() || this.someWait()) return false
         brokers.foundByMistake(step.broker, step.downMs)
         this.lose(node)
         return true
     }
+  }
+
+  /** For a seed, perhaps this one and no other: they would wait for ever, or join what it founds by mistake. */
+  private someWait(): boolean {
+    const { brokers } = this.options
+    return brokers.members.some((one) => !brokers.machine(one).ready)
   }
 
   restartAll(downMs: readonly number[], gently: boolean): void {
