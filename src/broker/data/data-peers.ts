@@ -86,6 +86,7 @@ export class DataPeers implements DataLinks {
     this.counters = makeLinkCounters(metrics, 'data', ', for what is replicated')
     const links = new Links<DataMessage>({
       ...options,
+      port: 'data',
       counters: this.counters,
       protocol: PROTOCOL,
       outletOf: (node, way) => this.peerOf(node)[way],

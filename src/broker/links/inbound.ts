@@ -147,9 +147,12 @@ export class Inbound<M> {
   }
 
   private refuse(hello: Hello, refusal: HelloRefusal): void {
-    const { counters, ports } = this.shared.options
-    counters.refusals.add(1)
-    ports.log.warn('a broker is refused', { node: hello.nodeId, why: refusal.text })
+    const { nodeId: node } = hello
+    this.shared.options.counters.refusals.add(1)
+    this.tell('warn', `${node} ${refusal.reason}`, 'a broker is refused', {
+      node,
+      why: refusal.text,
+    })
     this.leave('refused')
     this.connection.write([refusalFrame(refusal)])
     this.connection.end()
@@ -157,22 +160,43 @@ export class Inbound<M> {
 
   private unkept(hello: Hello, error: unknown): void {
     if (this.state !== 'remembering') return
-    this.shared.options.ports.log.warn('a broker is not let in: that it was here cannot be kept', {
+    const { port, ports } = this.shared.options
+    ports.log.warn('a broker is not let in: that it was here cannot be kept', {
       node: hello.nodeId,
+      port,
       why: messageOf(error),
     })
     this.close()
   }
 
   private bad(fault: string): void {
-    const { counters, ports } = this.shared.options
-    counters.badFrames.add(1)
-    ports.log.warn('a connection is closed: it brought bytes that no broker writes', {
+    this.shared.options.counters.badFrames.add(1)
+    const text = 'a connection is closed: it brought bytes that no broker writes'
+    this.tell('warn', `garbage ${this.whose}`, text, {
       node: this.from,
       address: this.connection.remote,
       why: fault,
     })
     this.close()
+  }
+
+  private get whose(): string {
+    return this.from ?? this.connection.remote.host
+  }
+
+  /** `about`: what is told once in a while. */
+  private tell(
+    level: 'info' | 'warn',
+    about: string,
+    text: string,
+    fields: Readonly<Record<string, unknown>>,
+  ): void {
+    const { options, unwanted } = this.shared
+    const { port, ports } = options
+    const sinceLast = unwanted.next(about, ports.clock.monotonic())
+    if (sinceLast === undefined) return
+    const more = sinceLast === 0 ? {} : { alsoSinceLastLine: sinceLast }
+    ports.log[level](text, { port, ...fields, ...more })
   }
 
   /** Called every `pingMs`: ends what says nothing, not even who it is or that it has read its refusal. */
@@ -186,10 +210,15 @@ export class Inbound<M> {
   }
 
   private silent(): void {
-    this.shared.options.ports.log.info('a connection from a broker is closed: it is silent', {
-      node: this.from,
-      address: this.connection.remote,
-    })
+    this.tell(
+      'info',
+      `silence ${this.whose}`,
+      'a connection from a broker is closed: it is silent',
+      {
+        node: this.from,
+        address: this.connection.remote,
+      },
+    )
     this.close()
   }
 

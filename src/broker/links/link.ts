@@ -173,7 +173,8 @@ export class Link<M> {
     this.failures = 0
     this.silentTicks = 0
     this.outlet.open(connection)
-    ports.log.info('linked to a broker', { node: this.to, bootCount: start.bootCount })
+    const { bootCount } = start
+    ports.log.info('linked to a broker', { node: this.to, port: this.options.port, bootCount })
     this.options.changed(this.to, 'out', true, this.peerBoot)
   }
 
@@ -190,9 +191,9 @@ export class Link<M> {
   }
 
   private lose(why: string): void {
-    const { counters, ports, settings } = this.options
+    const { counters, port, ports, settings } = this.options
     counters.lostLinks.add(1)
-    ports.log.warn('the link to a broker is lost', { node: this.to, why })
+    ports.log.warn('the link to a broker is lost', { node: this.to, port, why })
     if (ports.clock.monotonic() - this.upSince >= settings.backoffMaxMs) this.backoff.reset()
     this.disconnect()
     this.pause()
@@ -201,10 +202,10 @@ export class Link<M> {
   }
 
   private fail(why: string): void {
-    const { counters, ports } = this.options
+    const { counters, port, ports } = this.options
     counters.failedDials.add(1)
     const told = this.failures++ === 0 ? 'warn' : 'debug'
-    ports.log[told]('a broker cannot be reached', { node: this.to, why })
+    ports.log[told]('a broker cannot be reached', { node: this.to, port, why })
     this.disconnect()
     this.pause()
   }

@@ -10,6 +10,7 @@
 // what is dropped, is up to the outlets (types.ts).
 
 import { assert } from '../../base/assert.ts'
+import { Seldom } from '../../base/seldom.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { inPast, newestStart, type Starts } from '../../model/starts.ts'
 import type { Timer } from '../../ports/clock.ts'
@@ -21,6 +22,9 @@ import type { LinksOptions, Shared } from './types.ts'
 
 /** What waits on links when the broker stops gets so long. */
 const STOP_MS = 1000
+/** A connection that is not wanted is logged once in so long for each address, or broker and reason; of so many of these. */
+const UNWANTED_TOLD_MS = 60_000
+const UNWANTED_MAX = 256
 
 export class Links<M> {
   private readonly options: LinksOptions<M>
@@ -45,6 +49,7 @@ export class Links<M> {
     this.options = options
     this.shared = {
       options,
+      unwanted: new Seldom(UNWANTED_TOLD_MS, UNWANTED_MAX),
       opened: (connection) => this.opened(connection),
       closed: (connection) => this.closed(connection),
       isOld: (node, starts) => this.isOld(node, starts),

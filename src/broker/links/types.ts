@@ -1,5 +1,6 @@
 // What links between brokers are made with, what is spoken on them, and what they count.
 
+import type { Seldom } from '../../base/seldom.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Start, StartMemory, Starts } from '../../model/starts.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -54,11 +55,12 @@ export interface Outlet {
 
 export interface LinksOptions<M> {
   readonly ports: LinkPorts
+  /** What the log calls the port: a broker has links to two ports of each other one. */
+  readonly port: 'cluster' | 'data'
   readonly identity: Identity
   readonly directory: Directory
   readonly settings: LinkSettings
   readonly memory: StartMemory
-  /** What the log and the metrics call them. */
   readonly counters: LinkCounters
   readonly protocol: Protocol<M>
   /** One for each link, and one at a time for each connection that a peer has dialled. */
@@ -77,6 +79,8 @@ export interface LinksOptions<M> {
 /** What both kinds of connections need of their owner. */
 export interface Shared<M> {
   readonly options: LinksOptions<M>
+  /** Of connections that are not let in, or are no broker's: whoever dials may do so as often as he likes. */
+  readonly unwanted: Seldom
   /** A connection is open from here on; until `closed` it keeps the watch going. */
   opened(connection: Connection): void
   closed(connection: Connection): void

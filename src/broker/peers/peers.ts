@@ -63,6 +63,7 @@ export class Peers {
     this.counters = makeLinkCounters(metrics, 'peer', '')
     this.links = new Links({
       ...options,
+      port: 'cluster',
       counters: this.counters,
       protocol: PROTOCOL,
       outletOf: (node, way) => (way === 'out' ? this.outboxOf(node) : new Pongs()),

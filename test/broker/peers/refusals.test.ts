@@ -148,6 +148,17 @@ describe('a dialer that is refused', () => {
     assert.ok(a.log.some((line) => line.includes('it refuses: it belongs to cluster dddd')))
     const refusals = await b.metric('refusals_total')
     assert.ok(refusals >= 8 && refusals < 20, `${refusals} refusals in 10 s`)
+    const told = (): number => b.lines('a broker is refused').length
+    assert.equal(told(), 1)
+    for (let number = 0; number < 120; number++) {
+      a.send(b, number)
+      await net.run(1000)
+    }
+    assert.equal(told(), 3, 'once a minute')
+    assert.deepEqual(
+      new Set(b.lines('a broker is refused').map(({ port }) => port)),
+      new Set(['cluster']),
+    )
   })
 
   it('does not speak to another node that lives at the address', async () => {
@@ -262,6 +273,27 @@ describe('bytes that no broker writes', () => {
       )
     })
   }
+
+  it('are told once a minute of each address, with how often there were more', async () => {
+    const net = new Net(6)
+    const b = await net.start('b')
+    for (let i = 0; i < 150; i++) {
+      const stranger = await Stranger.dial(net, b)
+      stranger.send(i % 2 === 0 ? pingFrame(1) : new Uint8Array(40).fill(7))
+      await net.run(1000)
+      assert.equal(stranger.closed, true)
+    }
+    const told = b.lines('brought bytes that no broker writes')
+    assert.deepEqual(
+      told.map(({ port, alsoSinceLastLine }) => [port, alsoSinceLastLine]),
+      [
+        ['cluster', undefined],
+        ['cluster', 59],
+        ['cluster', 59],
+      ],
+    )
+    assert.equal(await b.metric('bad_frames_total'), 150)
+  })
 
   it('are what does not wait for the welcome', async () => {
     const net = new Net(6)

@@ -151,6 +151,12 @@ export class Node {
     })
   }
 
+  /** The fields of the lines that say so. */
+  lines(text: string): readonly Readonly<Record<string, unknown>>[] {
+    const { lines } = this.process.ports.log
+    return lines.flatMap(({ message, fields }) => (message.includes(text) ? [fields] : []))
+  }
+
   metric(name: string): Promise<number> {
     return metricOf(this.process, `eastguard_peer_${name}`)
   }
