@@ -16,6 +16,7 @@ export function candidatesFor(
   return {
     alive: (node) => brokers.alive(node),
     leaving: (node) => brokers.leaving(node) || (state === 'open' && brokers.isStopping(node)),
+    stopping: (node) => brokers.isStopping(node),
     diskFull: (node) => brokers.isFull(node),
     boot: (node) => brokers.boot(node),
     deadSince: (node) => brokers.deadSince(node),

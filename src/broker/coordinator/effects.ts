@@ -2,6 +2,7 @@
 // coordinator's own term, lines in the log, counters.
 
 import { EastGuardError } from '../../base/errors.ts'
+import { Seldom } from '../../base/seldom.ts'
 import type {
   CancelEnd,
   ReassignSegment,
@@ -34,6 +35,10 @@ const NOT_TAKEN: ReadonlySet<string> = new Set([
 /** Ends that nothing is wrong with. */
 const PLANNED: ReadonlySet<string> = new Set(['full', 'old', 'policy'])
 
+/** What many ranges say for one reason is logged of one of them, once in so long; of so many reasons. */
+const SHARED_TOLD_MS = 60_000
+const SHARED_MAX = 64
+
 type SegmentCommand = RollSegment | CancelEnd | SettleSegment | ReassignSegment
 
 /** Whose care wants it. */
@@ -53,6 +58,7 @@ export class Effects {
   private readonly send: (to: NodeId, message: SegmentMessage) => void
   private readonly settled: Settled
   private readonly counters: Counters
+  private readonly shared = new Seldom(SHARED_TOLD_MS, SHARED_MAX)
 
   constructor(
     options: ControlOptions,
@@ -181,8 +187,15 @@ export class Effects {
     this.options.ports.log.info(text, { topic, range, segment, change: kind, why })
   }
 
-  private tell({ topicName: topic }: Wanted, { level, text, detail }: LogEffect): void {
-    this.options.ports.log[level](text, { topic, ...detail })
+  private tell(
+    { topicName: topic }: Wanted,
+    { level, text, detail, shared = false }: LogEffect,
+  ): void {
+    const { clock, log } = this.options.ports
+    const sinceLast = shared ? this.shared.next(text, clock.monotonic()) : 0
+    if (sinceLast === undefined) return
+    const more = sinceLast === 0 ? {} : { alsoSinceLastLine: sinceLast }
+    log[level](text, { topic, ...detail, ...more })
   }
 }
 

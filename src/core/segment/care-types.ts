@@ -41,6 +41,8 @@ export interface Candidates {
   deadSince?(node: NodeId): number | undefined
   /** It is being drained, or was removed: it is given nothing, and what it has goes to others. */
   leaving(node: NodeId): boolean
+  /** It is being stopped in order, or was, and is not back yet. */
+  stopping?(node: NodeId): boolean
   /** It has no room: it is given nothing, and what it has of open segments goes to others, if these can take it. */
   diskFull?(node: NodeId): boolean
   /** Of its present start, as far as known. */
@@ -77,6 +79,8 @@ export interface LogEffect {
   readonly level: 'info' | 'warn' | 'error'
   readonly text: string
   readonly detail: Readonly<Record<string, unknown>>
+  /** Many ranges may say the same at a time, for one reason. */
+  readonly shared?: boolean
 }
 
 export type CareEffect =

@@ -259,14 +259,19 @@ export class RangeCare {
     const { view, open, avoided, blame, report, timing } = this
     const plan = planEnd({ view, open, avoided, blame, report, timing, candidates }, nowMs)
     if (plan === undefined) return
-    if ('tooFew' in plan) this.tooFew(plan.tooFew, nowMs, out)
+    if ('tooFew' in plan) this.tooFew(plan.tooFew, candidates, nowMs, out)
     else if (this.options.mayStage?.() !== false) this.stage(plan, candidates, nowMs, out)
   }
 
-  private tooFew(healthy: number, nowMs: number, out: CareEffect[]): void {
+  private tooFew(healthy: number, candidates: Candidates, nowMs: number, out: CareEffect[]): void {
     const { minInsyncReplicas: least } = this.view.policy
-    const text = `too few brokers: ${healthy} can hold a segment that needs ${least}`
-    this.report.wrong(text)
+    const { stopping } = candidates
+    const stopped = this.open.replicas.filter((node) => stopping?.(node) === true).length
+    const few = `too few brokers: ${healthy} can hold a segment that needs ${least}`
+    // Whoever stops brokers in order means that: nothing has failed.
+    const meant = healthy + stopped >= least
+    const text = meant ? `${few}, while ${stopped} of its brokers stop or are stopped` : few
+    this.report.shortage(meant ? 'warn' : 'error', text)
     if (!this.withholds && this.open.given?.end.failed.length === 0) {
       // All of its replicas are well: it goes on as before.
       this.propose({ kind: 'cancel', attempt: this.open.given.end.attempt }, nowMs, out)

@@ -28,6 +28,13 @@ export class Report {
     this.say('error', text, detail)
   }
 
+  /** Once, too, what may be wrong with many segments for one reason. */
+  shortage(level: LogEffect['level'], text: string): void {
+    if (this.trouble === text) return
+    this.trouble = text
+    this.lines.push({ kind: 'log', level, text, detail: this.about(), shared: true })
+  }
+
   take(): readonly LogEffect[] {
     return this.lines.splice(0)
   }

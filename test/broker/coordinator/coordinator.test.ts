@@ -344,6 +344,21 @@ describe('brokers that come and go', () => {
     assert.equal(drained.length, 2)
   })
 
+  it('say once that too few are left, not of each range', async () => {
+    const world = new World(2)
+    for (let i = 0; i < 200; i++) world.create(`t${i}`, [1, 2], 2)
+    await world.run(500)
+    for (const { control } of world.machines) void control?.drain(30_000)
+    await world.run(100)
+    const first = world.machine(1)
+    for (const key of first.led()) first.giveEnd(key, 0, 'drained')
+    await world.run(5000)
+    const told = first.log.lines.filter((line) => line.startsWith('too few brokers')) ?? []
+    assert.deepEqual(told, [
+      'too few brokers: 0 can hold a segment that needs 2, while 2 of its brokers stop or are stopped',
+    ])
+  })
+
   it('do not wait for others when there are none', async () => {
     const world = new World(1)
     world.create('a', [1])

@@ -231,6 +231,19 @@ export const CARE_DIALOGUES: Readonly<Record<string, () => CareScript>> = {
     return script
   },
 
+  'the whole cluster is stopped': () => {
+    const script = new CareScript({ brokers: 3 })
+    script.note('In order, and at once: nobody can take over, and that is no failure.')
+    script.passes(100)
+    for (const name of ['A', 'B', 'C']) script.stops(name)
+    script.passes(50)
+    script.gives('A', { end: 7, why: 'drained' })
+    script.outcome('applied')
+    script.commits()
+    script.passes(100)
+    return script
+  },
+
   'more brokers come': () => {
     const script = new CareScript({ brokers: 2, replicas: 'AB' })
     script.note(

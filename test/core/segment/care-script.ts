@@ -43,6 +43,7 @@ export class CareScript {
   private readonly names: string[]
   private readonly dead = new Set<NodeId>()
   private readonly leaving = new Set<NodeId>()
+  private readonly stopping = new Set<NodeId>()
   private readonly boots = new Map<NodeId, number>()
   /** Leaders whose lease is confirmed as time goes on. */
   private confirmed = true
@@ -83,6 +84,7 @@ export class CareScript {
     return {
       alive: (node) => !this.dead.has(node),
       leaving: (node) => this.leaving.has(node),
+      stopping: (node) => this.stopping.has(node),
       boot: (node) => this.boots.get(node),
       pick: (n, keep, first, without = new Set()) => {
         const good = this.names
@@ -137,6 +139,12 @@ export class CareScript {
   drains(name: string): void {
     this.line(`${name} is being drained`)
     this.leaving.add(idOf(name))
+  }
+
+  stops(name: string): void {
+    this.line(`${name} is being stopped`)
+    this.leaving.add(idOf(name))
+    this.stopping.add(idOf(name))
   }
 
   joins(name: string): void {
