@@ -265,8 +265,7 @@ export class RangeCare {
 
   private tooFew(healthy: number, candidates: Candidates, nowMs: number, out: CareEffect[]): void {
     const { minInsyncReplicas: least } = this.view.policy
-    const { stopping } = candidates
-    const stopped = this.open.replicas.filter((node) => stopping?.(node) === true).length
+    const stopped = this.open.replicas.filter((node) => candidates.stopping?.(node) === true).length
     const few = `too few brokers: ${healthy} can hold a segment that needs ${least}`
     // Whoever stops brokers in order means that: nothing has failed.
     const meant = healthy + stopped >= least
