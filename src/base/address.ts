@@ -5,6 +5,9 @@ export interface Address {
   readonly port: number
 }
 
+/** For people who wrote something else. */
+export const ADDRESS_FORM = 'host:port with a port from 1 to 65535'
+
 const ADDRESS = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/
 
 /** `host`, `host:port` or `[ipv6]:port`; undefined for anything else. */

@@ -1,7 +1,7 @@
 // The client: one set of connections, and the producers, consumers and admin that share it. It does nothing until it is
 // asked for something.
 
-import { parseAddress } from '../base/address.ts'
+import { ADDRESS_FORM, parseAddress } from '../base/address.ts'
 import { EastGuardError } from '../base/errors.ts'
 import type { Address } from '../ports/streams.ts'
 import { ClusterAdmin } from './admin.ts'
@@ -86,7 +86,7 @@ export class EastGuardClient implements Client {
 
 function seedAddress(seed: string): Address {
   const address = parseAddress(seed, CLIENT_PORT_DEFAULT)
-  if (address === undefined) throw invalid(`the seed '${seed}' is not host:port`)
+  if (address === undefined) throw invalid(`the seed '${seed}' is not ${ADDRESS_FORM}`)
   return address
 }
 

@@ -414,7 +414,7 @@ export class BrokerConnection {
     const greeted = this.state === 'ready'
     const message = greeted
       ? `the connection to ${this.name} was lost: ${why}`
-      : `no connection to ${this.name}: ${why} before it said hello; it may be starting, or stopping`
+      : `no connection to ${this.name}: ${why} before it said hello; it may be starting or stopping, or the port is another one than its client_port`
     const code = greeted ? 'CONNECTION_LOST' : 'CONNECTION_FAILED'
     this.restAfter(new EastGuardError(code, message, { cause }))
   }

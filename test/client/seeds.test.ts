@@ -66,3 +66,15 @@ test('a lone seed that is no broker is told of as such', async (t) => {
       /no EastGuard broker/.test(error.message),
   )
 })
+
+test('a lone seed that hangs up may be another port of a broker, and that is said', async (t) => {
+  const first = await listener(t, (socket) => socket.destroy())
+  await using client = new EastGuard({ seeds: [first] })
+  await assert.rejects(
+    client.admin().listTopics({ timeoutMs: 300 }),
+    (error) =>
+      error instanceof EastGuardError &&
+      error.code === 'CONNECTION_FAILED' &&
+      /starting or stopping, or the port is another one than its client_port/.test(error.message),
+  )
+})

@@ -6,7 +6,7 @@
 
 import { hostname } from 'node:os'
 import { parse as parseYaml } from 'yaml'
-import { parseAddress } from '../../base/address.ts'
+import { ADDRESS_FORM, parseAddress } from '../../base/address.ts'
 import { utf8 } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
@@ -286,7 +286,7 @@ function relationFaults(config: ResolvedConfig): string[] {
   }
   for (const seed of config.joinSeedNodes) {
     if (parseAddress(seed, CLUSTER_PORT_DEFAULT) === undefined) {
-      faults.push(`join_seed_nodes has '${seed}': host:port is needed`)
+      faults.push(`join_seed_nodes has '${seed}': ${ADDRESS_FORM} is needed`)
     }
   }
   if (!isShardCount(config.metadataShards)) {

@@ -110,6 +110,14 @@ test('a bad value names key, value, source and what is allowed; all faults are t
   assert.match(message, /host is 5/)
 })
 
+test('a seed that is no address names what one is, and the port that is none', () => {
+  for (const seed of ['127.0.0.1:99999', '127.0.0.1:0', 'a:b:c']) {
+    const message = faultOf({ flags: { join_seed_nodes: seed } })
+    assert.ok(message.includes(`'${seed}'`), message)
+    assert.match(message, /host:port with a port from 1 to 65535 is needed/)
+  }
+})
+
 test('a file that was asked for must exist and be a mapping', () => {
   assert.match(faultOf({ configPath: 'no.yaml', readFile: () => undefined }), /no.yaml does not/)
   assert.match(faultOf({ readFile: yaml('- a\n- b') }), /keys and values/)
