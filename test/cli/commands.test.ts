@@ -1,9 +1,29 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
+import type { BrokerInfo } from '../../src/client/api.ts'
 import { nodeId } from '../../src/model/ids.ts'
 import type { RangeView } from '../../src/model/metadata.ts'
 import { Rig } from './rig.ts'
+
+function broker(nodeNumber: number, state: BrokerInfo['state'] = 'alive'): BrokerInfo {
+  return {
+    nodeId: nodeId(String(nodeNumber).padStart(32, '0')),
+    nodeNumber,
+    displayName: `broker-${nodeNumber}`,
+    host: '127.0.0.1',
+    clientPort: 2921,
+    state,
+    role: 'member',
+    hostLabel: '',
+    rackLabel: '',
+    shards: 1,
+    leads: 1,
+    version: '',
+    diskTotalBytes: 0,
+    diskFreeBytes: 0,
+  }
+}
 
 test('the number after create-topic is replicas, and what is not given is left to the broker', async () => {
   const rig = new Rig()
@@ -14,6 +34,31 @@ test('the number after create-topic is replicas, and what is not given is left t
   assert.equal(rig.client.created[1]?.ifNotExists, true)
   await rig.run(['create-topic', 'c', '--ranges', '4'])
   assert.deepEqual(rig.client.created[2]?.policy, { ranges: 4, rangeMode: 'fixed' })
+})
+
+test('whoever makes a topic while brokers are down is told that it keeps fewer replicas, and how to change that', async () => {
+  const rig = new Rig()
+  const warned = async (...words: string[]): Promise<string> =>
+    (await rig.run(['create-topic', ...words])).err
+  rig.client.replicas = 2
+  rig.client.brokers = [broker(1), broker(2, 'suspect'), broker(3, 'dead')]
+  assert.match(
+    await warned('a'),
+    /warning: a has 2 replicas, as many as there are brokers without broker 3, .* For 3, when all are back: alter-topic a --config replication_factor=3 --config min_insync_replicas=2\n/,
+  )
+  for (const words of [
+    ['b', '2'],
+    ['c', '--config', 'replication_factor=2'],
+    ['a', '--if-not-exists'],
+  ]) {
+    assert.doesNotMatch(await warned(...words), /warning/, words.join(' '))
+  }
+  rig.client.replicas = 3
+  rig.client.brokers = [broker(1), broker(2), broker(3), broker(4, 'left')]
+  assert.equal(await warned('d'), '')
+  rig.client.replicas = 1
+  rig.client.brokers = [broker(1), broker(2, 'left'), broker(3, 'dead')]
+  assert.match(await warned('e'), /1 replica, .*without broker 2 and broker 3.* For 3/)
 })
 
 test('create-topic --if-not-exists says whether it made the topic', async () => {
@@ -170,24 +215,7 @@ test('a command that is missing or unknown is named, with those that there are',
 test('whoever removes a broker is told what goes with it', async () => {
   const rig = new Rig()
   const node = nodeId('ab'.repeat(16))
-  rig.client.brokers = [
-    {
-      nodeId: node,
-      nodeNumber: 7,
-      displayName: 'seven',
-      host: '127.0.0.1',
-      clientPort: 2921,
-      state: 'alive',
-      role: 'member',
-      hostLabel: '',
-      rackLabel: '',
-      shards: 1,
-      leads: 1,
-      version: '',
-      diskTotalBytes: 0,
-      diskFreeBytes: 0,
-    },
-  ]
+  rig.client.brokers = [{ ...broker(7), nodeId: node }]
   await rig.run(['create-topic', 't'])
   const empty = await rig.run(['remove-broker', '7', '--yes'])
   assert.match(empty.err, /broker 7 is alive and was not drained/)

@@ -19,7 +19,7 @@ import type {
 } from '../../src/client/api.ts'
 import { topicId } from '../../src/model/ids.ts'
 import type { TopicView } from '../../src/model/metadata.ts'
-import { POLICY_DEFAULTS } from '../../src/model/policy.ts'
+import { POLICY_DEFAULTS, type TopicPolicy } from '../../src/model/policy.ts'
 
 function unknown(name: string): EastGuardError {
   return new EastGuardError('UNKNOWN_TOPIC', `there is no topic ${name}`)
@@ -37,6 +37,8 @@ export class FakeClient implements Client {
     issues: [],
   }
   brokers: readonly BrokerInfo[] = []
+  /** Of a topic that is made without a number of them. */
+  replicas = 1
   readonly roles: string[] = []
   /** Of the last segment of any range; undefined: no end is to be forced. */
   forceable: ForceableEnd | undefined
@@ -124,7 +126,7 @@ export class FakeClient implements Client {
         this.created.push(options)
         const existing = this.topics.get(name)
         if (existing !== undefined) return { ...existing, created: false }
-        const topic = makeTopic(name, options)
+        const topic = makeTopic(name, { replicationFactor: this.replicas, ...options.policy })
         this.topics.set(name, topic)
         this.records.set(name, [])
         return { ...topic, created: true }
@@ -198,11 +200,11 @@ function succeeded(topic: TopicView, end: number): TopicView {
   return { ...topic, ranges }
 }
 
-function makeTopic(name: string, options: CreateTopicOptions): TopicView {
+function makeTopic(name: string, policy: Partial<TopicPolicy>): TopicView {
   return {
     name,
     topicId: topicId('0123456789abcdef0123456789abcdef'),
-    policy: { ...POLICY_DEFAULTS, replicationFactor: 1, minInsyncReplicas: 1, ...options.policy },
+    policy: { ...POLICY_DEFAULTS, replicationFactor: 1, minInsyncReplicas: 1, ...policy },
     createdAtMs: 1_700_000_000_000,
     version: 1,
     ranges: [],

@@ -2,8 +2,8 @@
 
 import { type Command, Option } from 'commander'
 import type { CreatedTopic } from '../../client/api.ts'
-import type { TopicView } from '../../model/metadata.ts'
-import type { TopicPolicy } from '../../model/policy.ts'
+import type { BrokerView, TopicView } from '../../model/metadata.ts'
+import { minInsyncDefault, type TopicPolicy } from '../../model/policy.ts'
 import type { CommandContext } from '../context.ts'
 import { UsageError } from '../failure.ts'
 import { plural } from '../output.ts'
@@ -11,6 +11,9 @@ import { collect, POLICY_NAMES, policyOf, wholeNumber } from './arguments.ts'
 import { describeTopic, topicJson } from './describe-topic.ts'
 
 const CONFIG_HELP = `set a policy value (repeatable): ${POLICY_NAMES.join(', ')}`
+
+/** What `default_replication_factor` is unless it is set. */
+const USUAL_REPLICAS = 3
 
 export function addTopicCommands(program: Command, context: () => CommandContext): void {
   addCreate(program, context)
@@ -60,7 +63,8 @@ function addCreate(program: Command, context: () => CommandContext): void {
       `
 The number after the name is how many replicas each record gets, not how many partitions: 'create-topic my_topic 3'
 asks for three. Users of Kafka who want three partitions write 'create-topic my_topic --partitions 3'.
-Without the number there are default_replication_factor of them (3), or as many as there are brokers, if those are fewer.`,
+Without the number there are default_replication_factor of them (3), or as many as there are brokers, if those are fewer. A topic that was made while brokers were down keeps
+that number when they are back, until it is raised: 'alter-topic my_topic --config replication_factor=3'.`,
     )
     .action(async (name: string, replicas: number | undefined, options: CreateOptions) => {
       const { out, client, call } = context()
@@ -79,24 +83,46 @@ Without the number there are default_replication_factor of them (3), or as many 
       if (out.json) await out.document({ ...topicJson(topic), created: topic.created })
       else {
         await out.line(createdText(topic))
-        await noteOneReplica(context(), topic)
+        const given = replicas ?? policyOf(options.config ?? []).replicationFactor
+        await noteFewReplicas(context(), topic, topic.created && given === undefined)
       }
     })
 }
 
-/** Whoever runs several brokers may expect that any of them can be lost. */
-async function noteOneReplica(
+/** Whoever runs several brokers may expect that any of them can be lost. `byDefault`: the brokers have chosen how many there are. */
+async function noteFewReplicas(
   { out, client, call }: CommandContext,
-  { policy, ranges }: CreatedTopic,
+  { name, policy, ranges }: CreatedTopic,
+  byDefault: boolean,
 ): Promise<void> {
-  if (policy.replicationFactor > 1) return
-  const cluster = await client.admin().describeCluster(call)
-  if (cluster.brokers.length < 2) return
+  const { replicationFactor } = policy
+  if (replicationFactor > 1 && !byDefault) return
+  const { brokers } = await client.admin().describeCluster(call)
+  const fewer = byDefault ? fewerForGood(name, replicationFactor, brokers) : undefined
+  if (fewer !== undefined) out.note(`${out.red('warning:')} ${fewer}`)
+  if (replicationFactor > 1 || brokers.length < 2) return
   const at = ranges[0]?.segments.at(-1)?.replicas[0]
-  const holder = cluster.brokers.find(({ nodeId }) => nodeId === at)
+  const holder = brokers.find(({ nodeId }) => nodeId === at)
   const where = holder === undefined ? 'one broker' : `broker ${holder.nodeNumber} alone`
   out.note(
     `its records are kept by ${where}: while it is down they can be neither read nor written`,
+  )
+}
+
+/** A topic that was made while brokers were missing has as many replicas as the others, and keeps that. */
+function fewerForGood(
+  topic: string,
+  replicas: number,
+  brokers: readonly BrokerView[],
+): string | undefined {
+  const members = brokers.filter(({ role }) => role === 'member')
+  const away = members.filter(({ state }) => state === 'dead' || state === 'left')
+  const wanted = Math.min(members.length, USUAL_REPLICAS)
+  if (replicas >= wanted || replicas < members.length - away.length) return undefined
+  const missing = away.map(({ nodeNumber }) => `broker ${nodeNumber}`).join(' and ')
+  return (
+    `${topic} has ${plural(replicas, 'replica')}, as many as there are brokers without ${missing}, and keeps that number. ` +
+    `For ${wanted}, when all are back: alter-topic ${topic} --config replication_factor=${wanted} --config min_insync_replicas=${minInsyncDefault(wanted)}`
   )
 }
 
