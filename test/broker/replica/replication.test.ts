@@ -94,6 +94,32 @@ test('a fenced follower takes nothing more from its leader', async () => {
   assert.equal((await lost).offset, 1)
 })
 
+test('a fence is answered when what it found in flight is durable', async () => {
+  await using rig = await Rig.make()
+  await rig.produce(A, 'before')
+  rig.placement = []
+  for (const id of [B, C]) rig.node(id).store.automatic = false
+  // The leader is not fenced: nobody reaches it but its followers.
+  const inFlight = rig.produce(A, 'in flight')
+  for (const id of [B, C]) await rig.until('it is in flight', () => rig.entriesAt(id, 1) === 2)
+  const ends: number[] = []
+  const answers = [B, C].map(async (id) => {
+    const { end } = await rig.node(id).replicas.fence(rig.key)
+    ends.push(end)
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(ends, [])
+  for (const id of [B, C]) {
+    const { store } = rig.node(id)
+    store.automatic = true
+    store.commit()
+  }
+  await Promise.all(answers)
+  assert.deepEqual(ends, [2, 2])
+  // It may be acknowledged now: the end is above it.
+  assert.ok((await inFlight).offset < Math.max(...ends))
+})
+
 test('a follower takes its own next entry from its leader, and nothing else', async () => {
   await using rig = await Rig.make()
   await rig.produce(A, 'one')

@@ -41,10 +41,14 @@ export class MemoryLog implements SegmentLog {
   /** Reads go the slow way. */
   cold = false
   private readonly listener: SegmentListener
+  /** Whether a fence has to wait for a group commit that the test lets go. */
+  private readonly held: () => boolean
+  private fences: (() => void)[] = []
 
-  constructor(key: SegmentKey, listener: SegmentListener) {
+  constructor(key: SegmentKey, listener: SegmentListener, held: () => boolean) {
     this.key = key
     this.listener = listener
+    this.held = held
   }
 
   get end(): number {
@@ -59,6 +63,7 @@ export class MemoryLog implements SegmentLog {
   }
 
   synced(): void {
+    for (const done of this.fences.splice(0)) done()
     if (this.durableEnd === this.end) return
     this.durableEnd = this.end
     this.listener.durable(this)
@@ -76,7 +81,8 @@ export class MemoryLog implements SegmentLog {
   /** Its group commit takes a fence with it, so it waits for no more than that. */
   async fence(): Promise<number> {
     this.fencedAt ??= this.end
-    this.synced()
+    if (this.held()) await new Promise<void>((resolve) => this.fences.push(resolve))
+    else this.synced()
     return this.fencedAt
   }
 
@@ -183,7 +189,7 @@ export class MemoryStore implements LogStore {
   }
 
   create(key: SegmentKey, listener: SegmentListener): MemoryLog {
-    const log = new MemoryLog(key, listener)
+    const log = new MemoryLog(key, listener, () => !this.automatic)
     this.logs.set(keyText(key), log)
     return log
   }
