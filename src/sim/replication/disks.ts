@@ -3,12 +3,13 @@
 //   [I7]  when a record is acknowledged at acks=all, or read, `min_insync_replicas` disks would have it after a power cut now;
 //         all that hold its segment, when it is acknowledged while that is open; they, or all that keep its tail, when by its seal
 //         when a replica of a sealed segment goes, as many others as there should be have the segment's last entry
+//         what a running broker has in segments' files it would have after a power cut: it counts for a copy, and says so
 //   [I2]  whatever entry of a segment is in a file of two brokers is the same in both
 
 import { utf8 } from '../../base/bytes.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Machine, Watcher } from '../machine.ts'
-import { lastEntry, type SegmentFiles, segmentFiles } from './files.ts'
+import { lastEntry, type SegmentFiles, segmentFiles, unsyncedEntries } from './files.ts'
 
 /**
  * Looking through all disks costs as much as some hundred records: of those one in so many is looked for. What a seal acknowledges
@@ -89,6 +90,19 @@ export class Disks {
     watcher.violation(
       `a replica of ${key} is dropped, and ${names} of those left lack entry ${end - 1}`,
     )
+  }
+
+  /** In files, or in the log still. What a process that was killed left unsynced is there after its restart, too. */
+  mustKeep(): void {
+    const { machines, watcher } = this.options
+    for (const { disk, host, ready } of machines) {
+      if (!ready) continue
+      for (const { segment, entry, batch } of unsyncedEntries(disk)) {
+        if (has(disk, batch)) continue
+        watcher.violation(`${host} has entry ${entry} of ${segment}, and not after a power cut`)
+        return
+      }
+    }
   }
 
   /** But for those whose files may be wrong. Answers what is in the files. */

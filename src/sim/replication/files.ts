@@ -27,6 +27,33 @@ export function segmentFiles(disk: SimDisk): SegmentFiles {
   return found
 }
 
+/** What would be left of them if the power failed now. */
+function durableFiles(disk: SimDisk): SegmentFiles {
+  const found = new Map<string, ReadonlyMap<number, Uint8Array>>()
+  for (const [path, bytes] of disk.durable(['topics/'])) {
+    const segment = segmentOf(path)
+    if (segment !== undefined) found.set(segment, entriesOf(bytes))
+  }
+  return found
+}
+
+/** Batches of entries that are in a segment's file, and not there if the power failed now. */
+export function* unsyncedEntries(disk: SimDisk): Generator<{
+  readonly segment: string
+  readonly entry: number
+  readonly batch: Buffer
+}> {
+  const durable = durableFiles(disk)
+  for (const [segment, entries] of segmentFiles(disk)) {
+    const kept = durable.get(segment)
+    for (const [entry, bytes] of entries) {
+      const same = kept?.get(entry)
+      if (same !== undefined && Buffer.compare(same, bytes) === 0) continue
+      yield { segment, entry, batch: Buffer.from(bytes.subarray(ENVELOPE_BYTES)) }
+    }
+  }
+}
+
 /** The batch of the last entry of a segment of `end` entries, from the first disk that has it in a file. */
 export function lastEntry(disks: readonly SimDisk[], key: string, end: number): Buffer | undefined {
   for (const disk of disks) {

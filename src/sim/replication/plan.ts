@@ -231,5 +231,15 @@ function drawn(chance: Prng, kind: Kind, hosts: Hosts): readonly ReplicationStep
   }
   if (kind === 'full') return [{ kind, broker, forMs: 500 + chance.below(8000) }]
   if (kind === 'drain') return [{ kind, broker, forMs: 3000 + chance.below(15_000) }]
-  return trouble(chance, kind, hosts, undefined) as readonly ReplicationStep[]
+  const steps = trouble(chance, kind, hosts, undefined) as readonly ReplicationStep[]
+  return steps.map(ofRecords)
+}
+
+/**
+ * What a broker syncs next is its log nearly always. When the sync of a segment's file fails instead, its next start finds there
+ * what the platter does not have.
+ */
+function ofRecords(step: ReplicationStep): ReplicationStep {
+  if (step.kind !== 'fail-disk' || step.prefix !== '') return step
+  return { ...step, operation: 'sync', prefix: 'topics' }
 }

@@ -324,6 +324,7 @@ class Run extends Stage {
     const { all } = this.brokers
     const nodes = all.map(({ nodeId }) => nodeId)
     const topics = this.known()
+    this.disks.mustKeep()
     if (whole) {
       const stopped = all.map((machine) => machine.stop(RUN_MS))
       await this.untilAll('all stop', stopped, STOP_MS)
