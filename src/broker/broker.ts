@@ -117,6 +117,12 @@ export class Broker {
       'Open segments with a replica here that cannot go on',
       () => this.context.census.unfit.size,
     )
+    metrics.gauge('eastguard_disk_free_bytes', 'Free bytes of the disk', () => {
+      return parts.store.freeBytes
+    })
+    metrics.gauge('eastguard_disk_full', '1: records are refused for want of space', () => {
+      return Number(parts.store.isFull)
+    })
     const { totals } = this.context
     metrics.gauge('eastguard_produced_batches', 'Batches appended', () => totals.batches)
     metrics.gauge('eastguard_produced_bytes', 'Bytes of batches appended', () => totals.bytes)
@@ -260,11 +266,12 @@ export class Broker {
   }
 
   async describeCluster(): Promise<DescribeClusterResponse> {
+    const { metadata, store } = this.parts
     const space = await this.parts.space()
-    return describeCluster(this.options, this.parts.metadata.state, space, [
-      ...(this.control.troubles?.() ?? []),
-      ...brokenHere(this.context.census),
-    ])
+    const troubles = [...(this.control.troubles?.() ?? []), ...brokenHere(this.context.census)]
+    return describeCluster(this.options, metadata.state, space, troubles, (node) =>
+      node === this.options.nodeId ? store.isFull : this.control.diskFull?.(node) === true,
+    )
   }
 
   /** Drains a broker, ends that, or removes it for good. Rejects with UNKNOWN_BROKER or METADATA_CONFLICT. */

@@ -22,6 +22,7 @@ export function describeCluster(
   state: MetadataView,
   space: DiskSpace,
   troubles: readonly RangeTrouble[] = [],
+  diskFull: (node: NodeId) => boolean = () => false,
 ): DescribeClusterResponse {
   let ranges = 0
   let segments = 0
@@ -38,7 +39,7 @@ export function describeCluster(
     shards: shards.length,
     shardsLed: shards.filter(({ leader }) => leader !== undefined).length,
     ...healthOf(state, livingOf(options, state), troubles),
-    brokers: describeBrokers(options, state, space),
+    brokers: describeBrokers(options, state, space, diskFull),
   }
 }
 
@@ -59,6 +60,7 @@ function describeBrokers(
   options: BrokerOptions,
   { nodes }: MetadataView,
   space: DiskSpace,
+  diskFull: (node: NodeId) => boolean,
 ): readonly Described[] {
   const held = new Map<NodeId, number>()
   const led = new Map<NodeId, number>()
@@ -75,6 +77,7 @@ function describeBrokers(
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,
+    diskFull: diskFull(known.nodeId),
   })
   const { nodeId, displayName, hostLabel, rackLabel, advertised, version } = options
   const { host, port: clientPort } = advertised

@@ -174,6 +174,8 @@ export interface BrokerInfo extends BrokerView {
   readonly version: string
   readonly diskTotalBytes: number
   readonly diskFreeBytes: number
+  /** It refuses records for want of space, as far as the broker that answers has heard. */
+  readonly diskFull: boolean
 }
 
 export interface ClusterInfo {

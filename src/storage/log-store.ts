@@ -95,8 +95,7 @@ class Store implements LogStore {
   private readonly leaving = new Map<string, Promise<unknown>>()
   private readonly durableDirs: DurableDirs
   private wal: DataWal | undefined
-  /** At the last poll, less what was appended since. */
-  private freeBytes = 0
+  freeBytes = 0
   private refusing = false
   isFull = false
   private timer: Timer | undefined

@@ -115,6 +115,8 @@ export interface LogStore {
   room(bytes: number): Room
   /** For want of space on the disk, since something was refused for it. */
   readonly isFull: boolean
+  /** Of the disk, about a second ago at most, less what was appended since. */
+  readonly freeBytes: number
   /** Starts a group commit if something is queued and none runs. Call once per received chunk, not per request. */
   commit(): void
   /** A new, empty segment; no file is made before the first flush. */

@@ -22,6 +22,7 @@ function broker(nodeNumber: number, state: BrokerInfo['state'] = 'alive'): Broke
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,
+    diskFull: false,
   }
 }
 

@@ -29,6 +29,7 @@ function broker(number: number, state: MemberState) {
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,
+    diskFull: false,
   }
 }
 

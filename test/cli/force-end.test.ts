@@ -38,6 +38,7 @@ async function stuck(): Promise<Rig> {
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,
+    diskFull: false,
   }))
   rig.client.forceable = {
     segment: 4,

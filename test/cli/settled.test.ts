@@ -25,6 +25,7 @@ function broker(
     version: '',
     diskTotalBytes: 0,
     diskFreeBytes: 0,
+    diskFull: false,
     ...how,
     shards,
     leads,
@@ -56,6 +57,12 @@ test('who is missing, and who was removed, are told apart', () => {
     'broker 3 is removed and still holds 256 shards',
   ])
   assert.deepEqual(reasons([...two, broker(3, 0, 0, { state: 'left', role: 'removed' })]), [])
+})
+
+test('a broker whose disk is full keeps a cluster from being settled', () => {
+  assert.deepEqual(reasons([broker(1, 256, 128, { diskFull: true }), broker(2, 256, 128)]), [
+    'the disk of broker 1 is full',
+  ])
 })
 
 test('a drained broker that still holds something, moves under way, and shards without a leader are told', () => {

@@ -40,6 +40,11 @@ async function logged(rig: Rig, line: RegExp): Promise<void> {
   await within(5000, `${line} in the log`, async () => line.test(rig.broker.log()))
 }
 
+async function shown(rig: Rig): Promise<unknown> {
+  const { brokers } = await rig.client.admin().describeCluster()
+  return { diskFull: brokers[0]?.diskFull, metric: await rig.metric('eastguard_disk_full') }
+}
+
 function storageFull(error: unknown): boolean {
   assert.ok(error instanceof EastGuardError)
   assert.equal(error.code, 'STORAGE_FULL', error.message)
@@ -59,6 +64,7 @@ test('a full disk: producers wait, readers read on, and writing goes on by itsel
   await logged(rig, /the disk is full: writes are refused/)
   await rig.verifyAll()
   assert.equal(await rig.status('/readyz'), 200)
+  assert.deepEqual(await shown(rig), { diskFull: true, metric: 1 })
   await assert.rejects(admin.createTopic('new', { timeoutMs: 300 }), storageFull)
   await assert.rejects(admin.addPartitions(TOPIC, 9, { timeoutMs: 300 }), storageFull)
   assert.equal((await admin.createTopic('spare', { ifNotExists: true })).created, false)
@@ -67,6 +73,7 @@ test('a full disk: producers wait, readers read on, and writing goes on by itsel
   assert.deepEqual(await admin.listTopics(), [PROBE, TOPIC])
   await empty(rig)
   await logged(rig, /the disk has space again: writes are taken/)
+  assert.deepEqual(await shown(rig), { diskFull: false, metric: 0 })
   await admin.createTopic('new')
 
   await fill(rig)

@@ -103,11 +103,15 @@ export class Rig {
     return answer.status
   }
 
-  /** The resident memory of the broker's process. */
-  async memoryBytes(): Promise<number> {
+  /** NaN: there is none of that name. */
+  async metric(name: string): Promise<number> {
     const answer = await fetch(`http://127.0.0.1:${this.ground.ports.httpPort}/metrics`)
-    const bytes = /^process_resident_memory_bytes (\S+)/m.exec(await answer.text())?.[1]
-    return Number(bytes)
+    return Number(new RegExp(`^${name} (\\S+)`, 'm').exec(await answer.text())?.[1])
+  }
+
+  /** The resident memory of the broker's process. */
+  memoryBytes(): Promise<number> {
+    return this.metric('process_resident_memory_bytes')
   }
 
   async end(): Promise<void> {

@@ -58,6 +58,11 @@ export class Control {
     return this.coordinator.troubles()
   }
 
+  /** Only those that coordinate something are told. */
+  diskFull(node: NodeId): boolean {
+    return this.coordinator.diskFull(node)
+  }
+
   forceEnd(key: SegmentKey, end: number | undefined): Forceable | Elsewhere {
     const { shards, nodeId } = this.options
     const known = this.coordinator.forceEnd(key, end)

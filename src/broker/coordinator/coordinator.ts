@@ -133,6 +133,11 @@ export class Coordinator {
     return [...this.cares.troubles(), ...this.sealed.troubles()]
   }
 
+  /** As it says itself. */
+  diskFull(node: NodeId): boolean {
+    return this.brokers.isFull(node)
+  }
+
   /** Undefined: this broker does not coordinate the topic, or not yet. Throws END_NOT_FORCED. */
   forceEnd(key: SegmentKey, end: number | undefined): Forceable | undefined {
     if (this.ledOfTopic(key.topicId) === undefined) return undefined

@@ -64,5 +64,7 @@ export interface Control {
   forceEnd?(key: SegmentKey, end: number | undefined): Forceable | Elsewhere
   /** Ranges that this broker coordinates and cannot help. Absent: it has none. */
   troubles?(): readonly RangeTrouble[]
+  /** The broker has said here that its disk is full. Absent: nobody says so here. */
+  diskFull?(node: NodeId): boolean
   stop(): void
 }

@@ -3,7 +3,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { EastGuardError } from '../../base/errors.ts'
-import type { ClusterInfo } from '../../client/api.ts'
+import type { BrokerInfo, ClusterInfo } from '../../client/api.ts'
 import type { BrokerView, NodeRole } from '../../model/metadata.ts'
 import type { CommandContext } from '../context.ts'
 import { throwIfInterrupted, UsageError } from '../failure.ts'
@@ -175,6 +175,12 @@ async function rest(ms: number, signal: AbortSignal): Promise<void> {
   await setTimeout(ms, undefined, { signal }).catch(() => throwIfInterrupted(signal))
 }
 
+function howOf({ state, role, diskFull }: BrokerInfo): string {
+  return [state, role === 'member' ? '' : role, diskFull ? 'disk full' : '']
+    .filter((word) => word !== '')
+    .join(', ')
+}
+
 async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
   const reasons = unsettled(info)
   if (out.json) {
@@ -208,6 +214,7 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
         version: broker.version === '' ? null : broker.version,
         disk_total_bytes: broker.diskTotalBytes === 0 ? null : broker.diskTotalBytes,
         disk_free_bytes: broker.diskTotalBytes === 0 ? null : broker.diskFreeBytes,
+        disk_full: broker.diskFull,
       })),
     })
     return
@@ -221,7 +228,7 @@ async function show({ out }: CommandContext, info: ClusterInfo): Promise<void> {
       broker.nodeNumber,
       broker.displayName,
       `${broker.host}:${broker.clientPort}`,
-      broker.role === 'member' ? broker.state : `${broker.state}, ${broker.role}`,
+      howOf(broker),
       broker.shards,
       broker.leads,
       broker.nodeId,

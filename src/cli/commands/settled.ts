@@ -18,6 +18,9 @@ export function unsettled(info: ClusterInfo): readonly string[] {
     if (state === 'alive') continue
     reasons.push(`broker ${nodeNumber} ${state === 'left' ? 'was stopped' : `is ${state}`}`)
   }
+  for (const { nodeNumber, diskFull } of brokers) {
+    if (diskFull) reasons.push(`the disk of broker ${nodeNumber} is full`)
+  }
   if (shardsLed < shards) reasons.push(leaderless(shards - shardsLed, shards))
   if (unavailable > 0) reasons.push(`${plural(unavailable, 'range')} cannot be written`)
   if (underReplicated > 0) {

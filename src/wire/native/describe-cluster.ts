@@ -5,7 +5,7 @@
 //             u32 ranges under-replicated │ u32 ranges unavailable │ list issue │ list broker
 //   issue     text topic │ u32 range │ i64 segment │ u8 kind: 0 under-replicated, 1 unavailable │ text why
 //   broker    16B node id │ u32 number │ text name │ text host │ u16 client port │ u8 state │ u8 role │ text host label │
-//             text rack label │ u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free
+//             text rack label │ u32 shards │ u32 leads │ text version │ i64 disk total │ i64 disk free │ bool disk full
 //   state     0 alive, 1 suspect, 2 dead, 3 left       role   0 member, 1 draining, 2 removed
 //
 // Version and disk are empty and 0 of brokers that the one that answers has not heard them of.
@@ -22,6 +22,8 @@ interface DescribedBroker extends BrokerView {
   readonly version: string
   readonly diskTotalBytes: number
   readonly diskFreeBytes: number
+  /** It has said that it refuses records for want of space. */
+  readonly diskFull: boolean
 }
 
 export interface DescribeClusterResponse {
@@ -56,7 +58,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
       w.u8(MEMBER_STATES.indexOf(b.state)).u8(NODE_ROLES.indexOf(b.role)).text(b.hostLabel)
       w.text(b.rackLabel)
       w.u32(b.shards).u32(b.leads)
-      w.text(b.version).i64(b.diskTotalBytes).i64(b.diskFreeBytes)
+      w.text(b.version).i64(b.diskTotalBytes).i64(b.diskFreeBytes).bool(b.diskFull)
     })
   },
   readResponse: (r) => ({
@@ -75,7 +77,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
       kind: readChoice(r, ISSUE_KINDS, 'kind of issue'),
       why: r.text(),
     })),
-    brokers: readList(r, 58, () => ({
+    brokers: readList(r, 59, () => ({
       nodeId: nodeId(toHex(r.raw(16))),
       nodeNumber: r.u32(),
       displayName: r.text(),
@@ -90,6 +92,7 @@ export const describeCluster: Message<object, DescribeClusterResponse> = {
       version: r.text(),
       diskTotalBytes: r.i64(),
       diskFreeBytes: r.i64(),
+      diskFull: r.bool(),
     })),
   }),
 }

@@ -72,8 +72,12 @@ describe('a broker whose disk is full', () => {
     const rolls = world.rolls.length
     await world.run(20_000)
     assert.equal(world.rolls.length, rolls, 'nothing moves while it is full')
+    const said = (number: number): boolean | undefined =>
+      world.machine(1).control?.diskFull(node(number))
+    assert.deepEqual([1, 2, 3].map(said), [false, true, false])
     machine.diskFull = false
     await world.run(10_000)
+    assert.equal(said(2), false)
     for (const topicId of [led, followed]) {
       assert.deepEqual(new Set(world.replicasOf(topicId)), new Set([1, 2, 3]))
     }

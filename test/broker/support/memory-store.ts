@@ -209,7 +209,8 @@ export class MemoryStore implements LogStore {
 
   async flush(): Promise<void> {}
 
-  readonly isFull: boolean = false
+  isFull = false
+  readonly freeBytes: number = 2 ** 40
   oldestSyncAgeMs(): number {
     return this.running ? performance.now() - this.runningSince : 0
   }

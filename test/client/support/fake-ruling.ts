@@ -62,6 +62,7 @@ export function brokerView(
     version: 'fake',
     diskTotalBytes: 1,
     diskFreeBytes: 1,
+    diskFull: false,
     ...how,
   }
 }

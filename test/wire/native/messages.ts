@@ -238,6 +238,7 @@ export const MESSAGES: readonly MessageCase[] = [
           version: text,
           diskTotalBytes: i64,
           diskFreeBytes: i64,
+          diskFull: fc.boolean(),
         }),
         { maxLength: 3 },
       ),
