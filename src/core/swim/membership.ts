@@ -12,6 +12,9 @@
 //
 //     max - (max - min) * log(confirmations + 1) / log(expected + 1)
 //
+// Before it ends the suspect is asked for a last word: its refutation may have passed by whoever is not told everything, and
+// when two parts of a cluster meet there is much to tell.
+//
 // What is forgotten is not learned again as dead or left, or two members would remind each other of it for ever.
 
 import { assert } from '../../base/assert.ts'
@@ -33,6 +36,8 @@ export interface MembershipListener {
   arrived(known: Known, back: boolean): void
   /** Others say that it does not answer. */
   suspected(known: Known): void
+  /** It will be dead soon, unless it answers. */
+  doubtful(known: Known): void
   /** A later life of this node than this one is about. */
   superseded(by: Member): void
 }
@@ -102,6 +107,7 @@ export class Membership {
     const was = before?.state
     if (restarted || was !== member.state || before?.incarnation !== member.incarnation) {
       known.since = now
+      known.askedAt = undefined
     }
     known.suspectedBy = member.state === 'suspect' ? suspectedBy.slice(0, SUSPECTERS_MAX) : []
     if (member.state === 'dead' && was !== 'dead') this.bury(known)
@@ -170,9 +176,11 @@ export class Membership {
   tick(): void {
     const { table, now } = this.host
     for (const known of table.suspects()) {
-      if (now >= this.suspicionEnds(known)) {
-        this.take(known, { ...known.member, state: 'dead' }, [])
+      if (now >= this.lastWordAt(known)) {
+        known.askedAt = now
+        this.listener.doubtful(known)
       }
+      if (now >= this.diesAt(known)) this.take(known, { ...known.member, state: 'dead' }, [])
     }
     for (const known of table.all()) {
       if (known.held && !known.flaps.isHeld(now)) {
@@ -185,7 +193,9 @@ export class Membership {
   get nextTick(): number {
     let next = Number.POSITIVE_INFINITY
     for (const known of this.host.table.all()) {
-      if (known.member.state === 'suspect') next = Math.min(next, this.suspicionEnds(known))
+      if (known.member.state === 'suspect') {
+        next = Math.min(next, this.lastWordAt(known), this.diesAt(known))
+      }
       if (known.held) next = Math.min(next, known.flaps.heldUntil)
     }
     return next
@@ -193,7 +203,23 @@ export class Membership {
 
   /** This member slept: nobody could have answered it. */
   shift(ms: number): void {
-    for (const known of this.host.table.suspects()) known.since += ms
+    for (const known of this.host.table.suspects()) {
+      known.since += ms
+      if (known.askedAt !== undefined) known.askedAt += ms
+    }
+  }
+
+  private lastWordAt(known: Known): number {
+    if (known.askedAt !== undefined) return Number.POSITIVE_INFINITY
+    return this.suspicionEnds(known) - this.host.options.settings.periodMs
+  }
+
+  private diesAt(known: Known): number {
+    if (known.askedAt === undefined) return Number.POSITIVE_INFINITY
+    return Math.max(
+      this.suspicionEnds(known),
+      known.askedAt + this.host.options.settings.pingTimeoutMs,
+    )
   }
 
   private suspicionEnds({ since, suspectedBy }: Known): number {

@@ -154,6 +154,11 @@ export class Probing {
     this.order.push(node)
   }
 
+  /** What it has to say comes along with the answer. */
+  askOnce(known: Known): void {
+    this.ping(known, this.nextSequence())
+  }
+
   private askHelpers(probe: Probe): void {
     const { host } = this
     const { target, sequence } = probe
