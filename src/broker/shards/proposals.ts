@@ -146,11 +146,12 @@ export class Proposals {
     }
     pending.dueMs = now + OFFER_AGAIN_MS
     if (offered === undefined) pending.offered = { term: leader.term, times: 1, taken: false }
-    else if (offered.term !== leader.term || offered.taken) {
-      // It waits for word of what became of it. Whoever is said to lead may be gone, though.
+    else {
+      // There is no word of what became of it: whoever is said to lead may be gone.
       this.askWhoLeads(pending)
-      return
-    } else offered.times++
+      if (offered.term !== leader.term || offered.taken) return
+      offered.times++
+    }
     const answer = host.offer(leader.node, this.offerOf(pending, leader.term, pending.command))
     if (answer !== undefined) this.answered(answer)
   }

@@ -68,11 +68,22 @@ test('a refusal says nothing of a proposal that was offered twice: the other off
   for (const refusal of ['leadership-is-leaving', 'too-much-under-way', 'storage-full'] as const) {
     const asked = ask()
     pass(asked, 600)
-    assert.equal(asked.offers.length, 2)
+    assert.equal(asked.offers.filter(({ term }) => term === TERM).length, 2)
     refuse(asked, refusal)
     pass(asked, 2000)
     assert.equal(await asked.outcome, 'TIMEOUT')
   }
+})
+
+test('while there is no word of a proposal others are asked who leads: this broker may have missed it', () => {
+  const asked = ask()
+  pass(asked, 600)
+  const seen = asked.offers.map(({ to, term }) => [to, term])
+  assert.deepEqual(seen, [
+    [node(1), TERM],
+    [node(2), 0],
+    [node(1), TERM],
+  ])
 })
 
 test('a proposal for one term is offered in no other', async () => {
