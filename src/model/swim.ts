@@ -80,6 +80,12 @@ export interface ClusterIdentity {
   readonly shards: number
 }
 
+/** A cluster as one of its brokers names it. */
+export interface NamedCluster extends ClusterIdentity {
+  /** That broker knows of no other in it. */
+  readonly lone: boolean
+}
+
 /** Are you there? For `to` only: another node may have the address meanwhile. */
 interface Ping {
   readonly kind: 'ping'
@@ -120,7 +126,7 @@ interface Refused {
 export type PacketBody = Ping | PingRequest | Ack | Nack | Gossip | Refused
 
 export interface Packet extends Life {
-  readonly cluster: ClusterIdentity
+  readonly cluster: NamedCluster
   readonly from: NodeId
   readonly body: PacketBody
   readonly updates: readonly Update[]
@@ -137,7 +143,7 @@ export interface SyncState extends Life {
 export interface SyncRequest extends SyncState {
   readonly kind: 'sync'
   /** Undefined: a new broker, which takes the cluster that it is answered. */
-  readonly cluster: ClusterIdentity | undefined
+  readonly cluster: NamedCluster | undefined
 }
 
 type SyncRefusal =
@@ -145,7 +151,7 @@ type SyncRefusal =
   | {
       readonly kind: 'sync-refused'
       readonly reason: 'other-cluster'
-      readonly cluster: ClusterIdentity
+      readonly cluster: NamedCluster
     }
   /** The asker's boot count is not above the remembered one. */
   | { readonly kind: 'sync-refused'; readonly reason: 'old-life'; readonly boot: number }
@@ -155,5 +161,5 @@ type SyncRefusal =
   | { readonly kind: 'sync-refused'; readonly reason: 'no-member' }
 
 export type SyncAnswer =
-  | (SyncState & { readonly kind: 'sync-answer'; readonly cluster: ClusterIdentity })
+  | (SyncState & { readonly kind: 'sync-answer'; readonly cluster: NamedCluster })
   | SyncRefusal

@@ -103,6 +103,7 @@ async function joined(
     nodeId: dataDir.nodeId,
     bootCount: dataDir.bootCount,
     cluster: dataDir.cluster,
+    peers: dataDir.peers,
     metadataShards: settings.metadataShards,
     profile: profileOf(settings, membership),
     ...(membership.swim !== undefined && { settings: membership.swim }),
@@ -111,17 +112,22 @@ async function joined(
       onCluster: (cluster, founder) => dataDir.joined({ ...cluster, founder }),
       // Packets may say what they like, so the directory is not marked; links between brokers tell an older copy for certain.
       onRefused: (boot) => options.onFatal(refusedAsOld(dataDir.nodeId, dataDir.bootCount, boot)),
-      onForeign: (other, older, from) => {
-        const own = members.cluster
-        // Who founded one by mistake is alone in it. A cluster that others have joined is none, whatever comes by: packets of
-        // an older one may be meant for whoever had this address before.
-        const alone = members.neighbours().every(({ state }) => state !== 'alive')
-        if (older && alone && own !== undefined && dataDir.cluster?.founder === true) {
-          options.onFatal(foundedByMistake(own, other, from))
-        }
+      onForeign: (other, yields, from) => {
+        const own = dataDir.cluster
+        if (yields && own?.founder === true) options.onFatal(foundedByMistake(own, other, from))
       },
       onHint: (hint) => listener(hint),
     },
+  })
+  members.onView(() => {
+    dataDir
+      .keepPeers(members.neighbours().map(({ cluster }) => cluster))
+      .catch((error: unknown) => {
+        ports.log.warn(
+          'where the other brokers are could not be written down: after a restart, seeds must tell',
+          { error },
+        )
+      })
   })
   let data: DataPort | undefined
   try {

@@ -15,6 +15,7 @@ import { assert } from '../../base/assert.ts'
 import { getU32, toHex } from '../../base/bytes.ts'
 import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
+import { sameAddress } from '../../core/swim/host.ts'
 import { Swim } from '../../core/swim/swim.ts'
 import {
   type Effects,
@@ -63,7 +64,7 @@ export class Members {
   private timer: Timer | undefined
   private timerDue = Number.POSITIVE_INFINITY
   private joining: Joining | undefined
-  private seedsGiven = 0
+  private seeds: readonly Address[] = []
   private departed: (() => void) | undefined
   private leaving: Promise<void> | undefined
   private performing = false
@@ -77,7 +78,7 @@ export class Members {
   private stopped = false
 
   constructor(options: MembersOptions) {
-    const { ports, nodeId, bootCount, cluster, profile } = options
+    const { ports, nodeId, bootCount, cluster, peers, profile } = options
     const settings = { ...SWIM_SETTINGS, ...options.settings }
     this.options = options
     this.swim = new Swim(
@@ -86,6 +87,7 @@ export class Members {
         boot: bootCount,
         nonce: getU32(ports.random.bytes(NONCE_BYTES), 0),
         cluster,
+        peers,
         profile,
         settings,
         sizes: SIZES,
@@ -104,11 +106,11 @@ export class Members {
       timeoutMs: settings.syncTimeoutMs,
       malformed: this.metrics.malformed,
       answered: (to, answer) => {
-        if (!this.swim.joined) this.seedNews.answered(to, answer)
+        if (this.awaits(to)) this.seedNews.answered(to, answer)
         this.step((now) => this.swim.syncAnswered(to, answer, now))
       },
       failed: (to, why) => {
-        if (!this.swim.joined) this.seedNews.silent(to, why)
+        if (this.awaits(to)) this.seedNews.silent(to, why)
         this.step((now) => this.swim.syncFailed(to, now))
       },
     })
@@ -157,7 +159,7 @@ export class Members {
       this.port !== undefined && this.joining === undefined,
       'a member listens, and joins once',
     )
-    this.seedsGiven = seeds.length
+    this.seeds = seeds
     return new Promise((resolve, reject) => {
       this.joining = { resolve, reject }
       if (this.stopped) reject(stopped())
@@ -359,7 +361,7 @@ export class Members {
     const id = clusterId(toHex(ports.random.bytes(ID_BYTES)))
     const cluster = { id, foundedMs: ports.clock.wall(), shards }
     this.write(cluster, true, () => {
-      tellFounded(ports.log, cluster, this.seedsGiven > 0)
+      tellFounded(ports.log, cluster, this.seeds.length > 0)
       this.swim.found(cluster, ports.clock.monotonic())
     })
   }
@@ -384,9 +386,9 @@ export class Members {
       case 'hint':
         return hooks.onHint?.(event.hint)
       case 'foreign-cluster': {
-        const { cluster, from, older } = event
-        log.warn('brokers of another cluster are there', { cluster: cluster.id, older, from })
-        return hooks.onForeign(cluster, older, from)
+        const { cluster, from, yields } = event
+        log.warn('brokers of another cluster are there', { cluster: cluster.id, yields, from })
+        return hooks.onForeign(cluster, yields, from)
       }
       case 'refused': {
         const error = refusedAsOld(nodeId, bootCount, event.boot)
@@ -397,6 +399,11 @@ export class Members {
       case 'departed':
         return this.departed?.()
     }
+  }
+
+  /** Nobody need be told of peers of an earlier start that are not there yet. */
+  private awaits(to: Address): boolean {
+    return !this.swim.joined && this.seeds.some((seed) => sameAddress(seed, to))
   }
 
   private tellJoined(): void {

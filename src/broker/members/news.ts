@@ -101,16 +101,16 @@ export function refusedAsOld(node: NodeId, own: number, remembered: number): Eas
 
 export function foundedByMistake(
   own: ClusterIdentity,
-  older: ClusterIdentity,
+  other: ClusterIdentity,
   from: Address | undefined,
 ): EastGuardError {
   const where = from === undefined ? '' : `, at ${from.host}:${from.port}`
   return new EastGuardError(
     'CLUSTER_MISMATCH',
-    `this broker founded cluster ${own.id}, and has met the older cluster ${older.id}${where}`,
+    `this broker founded cluster ${own.id}, is alone in it, and has met cluster ${other.id}${where}, which is older or has more brokers`,
     {
-      detail: { cluster: own.id, older: older.id },
-      hint: 'name brokers of the older cluster in join_seed_nodes, and give this broker an empty data directory',
+      detail: { cluster: own.id, other: other.id },
+      hint: 'name brokers of the other cluster in join_seed_nodes, and give this broker an empty data directory',
     },
   )
 }

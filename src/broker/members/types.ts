@@ -31,8 +31,8 @@ interface MembersHooks {
   onMember?(member: Member, was: MemberState | undefined, restarted: boolean): void
   /** Others remember a start of this node that this one does not come after: it takes no part, and must stop. */
   onRefused(boot: number): void
-  /** Brokers of another cluster are there, once for each. `older`: than this one's; a founder by mistake must stop (`foundedByMistake`). */
-  onForeign(cluster: ClusterIdentity, older: boolean, from: Address | undefined): void
+  /** Brokers of another cluster are there, once for each and verdict. `yields`: if this broker founded its own, that was a mistake, and it must stop (`foundedByMistake`). */
+  onForeign(cluster: ClusterIdentity, yields: boolean, from: Address | undefined): void
   /** Who leads a shard, as far as that was heard: `leader` may be this broker. */
   onHint?(hint: ShardHint): void
 }
@@ -43,6 +43,8 @@ export interface MembersOptions {
   readonly bootCount: number
   /** Undefined: new. It joins a cluster, or founds one. */
   readonly cluster: ClusterIdentity | undefined
+  /** Where others of it were met before this start: they are asked as seeds are. */
+  readonly peers: readonly Address[]
   /** Of a cluster that it founds: a power of two, at most SHARDS_MAX. */
   readonly metadataShards: number
   /** A cluster port of 0 becomes the one that is listened on. */

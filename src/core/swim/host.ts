@@ -2,7 +2,7 @@
 
 import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
-import type { ClusterIdentity, PacketBody, ShardHint, SyncRequest } from '../../model/swim.ts'
+import type { NamedCluster, PacketBody, ShardHint, SyncRequest } from '../../model/swim.ts'
 import type { Gossip } from './gossip.ts'
 import type { Health } from './health.ts'
 import type { Table } from './table.ts'
@@ -10,7 +10,8 @@ import type { Counters, SwimEvent, SwimOptions } from './types.ts'
 
 export interface SwimHost {
   readonly options: SwimOptions
-  readonly cluster: ClusterIdentity | undefined
+  /** As this member names it to others. */
+  readonly namedCluster: NamedCluster | undefined
   /** In ms, on this member's clock. */
   readonly now: number
   readonly joined: boolean

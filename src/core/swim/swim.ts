@@ -21,6 +21,7 @@ import {
   type ClusterIdentity,
   type Life,
   type Member,
+  type NamedCluster,
   type Packet,
   type PacketBody,
   type Profile,
@@ -72,7 +73,8 @@ export class Swim implements SwimHost {
   private readonly membership: Membership
   private readonly probing: Probing
   private readonly syncing: Syncing
-  private readonly foreign = new Set<string>()
+  /** Whether this cluster yields to them. */
+  private readonly foreign = new Map<string, boolean>()
   /** Takes no part: not yet (nothing was joined or founded), or not any more. */
   private silent = true
   /** The next tick, when it is known already. */
@@ -105,6 +107,7 @@ export class Swim implements SwimHost {
         this.syncing.returned(member.profile.cluster)
       },
       suspected: ({ member }) => this.probing.next(member.node),
+      doubtful: (known) => this.probing.askOnce(known),
       superseded: ({ boot: later }) => this.refuse(later),
     })
     this.probing = new Probing(this, (suspect) => this.membership.suspect(suspect))
@@ -124,15 +127,16 @@ export class Swim implements SwimHost {
     this.join([], now)
   }
 
-  /** Seeds at this broker's own address are dropped; without any, a broker that belongs to a cluster waits to be found. */
+  /** Seeds at this broker's own address are dropped; without any, and without peers, a broker that belongs to a cluster waits to be found. */
   join(seeds: readonly Address[], now: number): void {
     this.now = now
     this.due = undefined
     this.silent = false
     const own = this.table.self.profile.cluster
-    const others = seeds.filter((seed) => !sameAddress(seed, own))
-    if (others.length > 0) this.syncing.join(others)
-    else this.withoutSeeds()
+    const others = (all: readonly Address[]): Address[] =>
+      all.filter((one) => !sameAddress(one, own))
+    this.syncing.join(others(seeds), others(this.options.peers))
+    if (!this.syncing.hasCandidates) this.withoutSeeds()
   }
 
   private withoutSeeds(): void {
@@ -351,14 +355,28 @@ export class Swim implements SwimHost {
     return false
   }
 
-  private meetForeign(cluster: ClusterIdentity, from: Address | undefined): void {
+  /** Whoever named the cluster knows only now whether others are in it: the verdict may change. */
+  private meetForeign(cluster: NamedCluster, from: Address | undefined): void {
     this.counters.foreign++
-    if (this.foreign.has(cluster.id) || this.foreign.size >= FOREIGN_MAX) return
-    this.foreign.add(cluster.id)
-    const own = this.cluster
-    const age = own === undefined ? 0 : cluster.foundedMs - own.foundedMs
-    const older = own !== undefined && (age < 0 || (age === 0 && cluster.id < own.id))
-    this.emit({ kind: 'foreign-cluster', cluster, from, older })
+    const yields = this.yieldsTo(cluster)
+    const known = this.foreign.get(cluster.id)
+    if (known === yields || (known === undefined && this.foreign.size >= FOREIGN_MAX)) return
+    this.foreign.set(cluster.id, yields)
+    this.emit({ kind: 'foreign-cluster', cluster, from, yields })
+  }
+
+  /** A cluster of one yields to one that others have joined, and of two such the younger. Clocks alone are no judges: a founder's may be wrong. */
+  private yieldsTo(other: NamedCluster): boolean {
+    const own = this.namedCluster
+    if (own === undefined || !own.lone) return false
+    if (!other.lone) return true
+    const age = other.foundedMs - own.foundedMs
+    return age < 0 || (age === 0 && other.id < own.id)
+  }
+
+  get namedCluster(): NamedCluster | undefined {
+    const { cluster, options, table } = this
+    return cluster && { ...cluster, lone: options.peers.length === 0 && table.isAlone }
   }
 
   private learnHint(hint: ShardHint): void {
@@ -375,7 +393,7 @@ export class Swim implements SwimHost {
   /** Another broker asks, over a stream: the answer goes back on it. */
   answerSync(request: SyncRequest, now: number): SyncAnswer {
     this.arrive(now)
-    const { cluster } = this
+    const { namedCluster: cluster } = this
     const { self } = this.table
     const refusal = { kind: 'sync-refused' } as const
     if (this.isOwn(request)) return { ...refusal, reason: 'itself' }
@@ -403,13 +421,14 @@ export class Swim implements SwimHost {
       else if (answer.reason === 'other-cluster') this.meetForeign(answer.cluster, to)
       else if (answer.reason === 'itself') {
         this.syncing.wasItself(to)
-        if (!this.joined && !this.syncing.hasSeeds) this.withoutSeeds()
+        if (!this.joined && !this.syncing.hasCandidates) this.withoutSeeds()
       }
       return
     }
     if (this.cluster === undefined) {
-      this.cluster = answer.cluster
-      this.emit({ kind: 'cluster', cluster: answer.cluster })
+      const { id, foundedMs, shards } = answer.cluster
+      this.cluster = { id, foundedMs, shards }
+      this.emit({ kind: 'cluster', cluster: this.cluster })
     }
     if (answer.cluster.id !== this.cluster.id) return this.meetForeign(answer.cluster, to)
     if (this.admits(answer)) this.merge(answer)
@@ -429,7 +448,7 @@ export class Swim implements SwimHost {
   // For the parts.
 
   send(to: Address, node: NodeId | undefined, body: PacketBody): void {
-    const { cluster, table, gossip } = this
+    const { namedCluster: cluster, table, gossip } = this
     if (cluster === undefined) return
     const { self } = table
     const { updates, hints } = gossip.load(body, table.liveCount, this.firstNews(node))

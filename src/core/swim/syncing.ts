@@ -1,6 +1,6 @@
 // All that one knows for all that the other knows, over a stream: to join, and now and then to find what gossip has missed.
 //
-//   joining   several seeds at a time, each with a time-out, again and again until one has answered
+//   joining   several seeds, and peers of an earlier start, at a time, each with a time-out, again and again until one has answered
 //   joined    every syncEveryMs with some member; with one that came back from the dead, and with a stranger, soon;
 //             and now and then with a seed at whose address no member is known to live: there may be the rest of the cluster
 //
@@ -9,7 +9,7 @@
 import type { Address } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type {
-  ClusterIdentity,
+  NamedCluster,
   ShardHint,
   SyncAnswer,
   SyncRequest,
@@ -43,6 +43,7 @@ interface UnderWay {
 export class Syncing {
   private readonly host: SwimHost
   private seeds: Address[] = []
+  private peers: readonly Address[] = []
   private underWay: UnderWay[] = []
   private wanted: Wanted[] = []
   /** Seeds that have not been tried in this round of joining. */
@@ -60,8 +61,10 @@ export class Syncing {
     this.nextSeed = host.now + seedRetryMs
   }
 
-  join(seeds: readonly Address[]): void {
+  /** `peers` are asked as seeds are, until somebody has answered. */
+  join(seeds: readonly Address[], peers: readonly Address[]): void {
     this.seeds = shuffled(this.host, seeds)
+    this.peers = peers
     this.nextRound = this.host.now
     this.tick()
   }
@@ -102,7 +105,7 @@ export class Syncing {
   private tickJoin(): void {
     const { now } = this.host
     if (this.round.length === 0 && this.underWay.length === 0 && now >= this.nextRound) {
-      this.round = shuffled(this.host, this.seeds)
+      this.round = shuffled(this.host, this.candidates())
       this.nextRound = now + this.roundWaitMs
       this.roundWaitMs = Math.min(JOIN_RETRY_MAX_MS, 2 * this.roundWaitMs)
     }
@@ -165,7 +168,7 @@ export class Syncing {
     if (this.underWay.length >= AT_ONCE_MAX) return
     host.counters.syncs++
     this.underWay.push({ to, ends: host.now + host.options.settings.syncTimeoutMs })
-    const request: SyncRequest = { kind: 'sync', cluster: host.cluster, ...this.state() }
+    const request: SyncRequest = { kind: 'sync', cluster: host.namedCluster, ...this.state() }
     host.sync(to, request)
   }
 
@@ -184,13 +187,19 @@ export class Syncing {
 
   wasItself(to: Address): void {
     this.seeds = this.seeds.filter((seed) => !sameAddress(seed, to))
+    this.peers = this.peers.filter((peer) => !sameAddress(peer, to))
   }
 
-  get hasSeeds(): boolean {
-    return this.seeds.length > 0
+  get hasCandidates(): boolean {
+    return this.candidates().length > 0
   }
 
-  answer(cluster: ClusterIdentity): SyncAnswer {
+  private candidates(): Address[] {
+    const others = this.peers.filter((peer) => !this.seeds.some((seed) => sameAddress(seed, peer)))
+    return [...this.seeds, ...others]
+  }
+
+  answer(cluster: NamedCluster): SyncAnswer {
     return { kind: 'sync-answer', cluster, ...this.state() }
   }
 

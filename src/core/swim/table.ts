@@ -13,6 +13,8 @@ export interface Known {
   since: number
   /** Those who found out by themselves, while it is suspect. */
   suspectedBy: readonly NodeId[]
+  /** While it is suspect: when it was asked for a last word. */
+  askedAt: number | undefined
   /** While it is dead: when it is probed again, and how long the wait was. */
   probeAt: number
   probeWaitMs: number
@@ -49,6 +51,7 @@ export class Table {
       member,
       since: now,
       suspectedBy: [],
+      askedAt: undefined,
       probeAt: 0,
       probeWaitMs: 0,
       flaps: new Flaps(),
@@ -80,6 +83,12 @@ export class Table {
     let count = 1
     for (const { member } of this.byNode.values()) if (isLive(member.state)) count++
     return count
+  }
+
+  /** Nobody else is known who has not left: the dead may only be out of reach. */
+  get isAlone(): boolean {
+    for (const { member } of this.byNode.values()) if (member.state !== 'left') return false
+    return true
   }
 
   changed(now: number): void {

@@ -86,6 +86,8 @@ export interface SwimOptions extends Life {
   readonly node: NodeId
   /** Undefined: new, and learned by joining. */
   readonly cluster: ClusterIdentity | undefined
+  /** Where others of the cluster were met before this start. */
+  readonly peers: readonly Address[]
   readonly profile: Profile
   readonly settings: SwimSettings
   readonly sizes: PacketSizes
@@ -114,12 +116,12 @@ export type SwimEvent =
       readonly leftOut: boolean
     }
   | { readonly kind: 'hint'; readonly hint: ShardHint }
-  /** Once for each: packets or syncs of another cluster arrive. `older`: than this broker's. A founder by mistake stops then. */
+  /** Once for each and verdict: packets or syncs of another cluster arrive. `yields`: this broker's is the mistake, if it founded it. */
   | {
       readonly kind: 'foreign-cluster'
       readonly cluster: ClusterIdentity
       readonly from: Address | undefined
-      readonly older: boolean
+      readonly yields: boolean
     }
   /** Peers remember this boot count or a higher one of this node, from another life: this one takes no part any more. */
   | { readonly kind: 'refused'; readonly boot: number }

@@ -28,6 +28,7 @@
 // also draws an id, written with `starting`, and here is kept what starts of others were met (model/starts.ts); and, once one
 // of them has said that this directory is an older copy of one that went on, that no start may act under its id any more.
 
+import type { Address } from '../../base/address.ts'
 import { assert } from '../../base/assert.ts'
 import { equalBytes, fromHex, toHex } from '../../base/bytes.ts'
 import { EastGuardError } from '../../base/errors.ts'
@@ -57,6 +58,8 @@ const LOCK_FILE = 'lock'
 const ID_BYTES = 16
 /** Nodes of which a start is remembered; beyond it those that were met longest ago are forgotten. */
 const MET_MAX = 4096
+/** Of whom one must be there at the next start. */
+const PEERS_MAX = 64
 
 export interface DataDirOptions {
   readonly disk: Disk
@@ -71,6 +74,8 @@ export interface DataDir extends StartMemory {
   readonly nodeId: NodeId
   /** Undefined before it has joined or founded one. */
   readonly cluster: NodeCluster | undefined
+  /** Where others of the cluster were when this start began. */
+  readonly peers: readonly Address[]
   /** Of this start. */
   readonly bootCount: number
   /** This one, and those before it. */
@@ -81,6 +86,8 @@ export interface DataDir extends StartMemory {
   readonly identity: LogIdentity
   /** Durable when it resolves. A node belongs to one cluster for ever. */
   joined(cluster: NodeCluster): Promise<void>
+  /** Where others of the cluster are. Durable when it resolves. */
+  keepPeers(peers: readonly Address[]): Promise<void>
   /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
   confirm(part: 'journal' | 'wal'): Promise<void>
   /** No later start acts under this node's id: `by` has met a later one than this directory knows. */
@@ -205,6 +212,7 @@ function newRecord({ random, displayName }: DataDirOptions): NodeRecord {
     starting: 0,
     starts: [],
     met: new Map(),
+    peers: [],
     refusedBy: undefined,
   }
 }
@@ -268,11 +276,13 @@ function opened(
   const writer = new RecordWriter(disk, record)
   const met = new Map(record.met)
   let { cluster } = record
+  let peers = addressesOf(record.peers)
   return {
     nodeId: record.nodeId,
     get cluster() {
       return cluster
     },
+    peers: record.peers,
     bootCount,
     starts,
     fresh,
@@ -281,6 +291,13 @@ function opened(
       assert(cluster === undefined, 'a node belongs to one cluster')
       await writer.change({ cluster: joined })
       cluster = joined
+    },
+    keepPeers: async (now) => {
+      const kept = now.slice(0, PEERS_MAX)
+      const news = addressesOf(kept)
+      if (news === peers) return
+      peers = news
+      await writer.change({ peers: kept })
     },
     confirm: (part) =>
       writer.change({ [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }),
@@ -293,6 +310,14 @@ function opened(
       await lock.release()
     },
   }
+}
+
+/** Equal for equal sets of addresses. */
+function addressesOf(peers: readonly Address[]): string {
+  return peers
+    .map(({ host, port }) => `${host}:${port}`)
+    .sort()
+    .join()
 }
 
 /** True: it was news. Whoever was met last stands last. */

@@ -3,6 +3,7 @@
 //
 //   { "format": 4, "nodeId": "...", "displayName": "...",
 //     "cluster": { "id": "...", "foundedMs": 1767225600000, "shards": 256, "founder": true },
+//     "peers": ["b:2922", ...],
 //     "journalBoots": 6, "walBoots": 6, "starting": 7, "starts": ["1:5be0...", ..., "7:03af..."],
 //     "met": ["<node id> 12:77c1...", ...], "refusedBy": "<node id>", "checksum": "1f2e3d4c" }
 //
@@ -11,6 +12,7 @@
 // node that was met, longest ago first (model/starts.ts says what for); `refusedBy` is there when a broker has met a later
 // start of this node than this directory knows.
 
+import type { Address } from '../../base/address.ts'
 import { fromUtf8, utf8 } from '../../base/bytes.ts'
 import { crc32c } from '../../base/checksum.ts'
 import { EastGuardError } from '../../base/errors.ts'
@@ -40,14 +42,18 @@ export interface NodeRecord {
   /** Empty before the first. */
   readonly starts: Starts | readonly []
   readonly met: ReadonlyMap<NodeId, Start>
+  /** Where others of the cluster were last known to be. */
+  readonly peers: readonly Address[]
   /** Undefined while nobody has refused it as an older copy. */
   readonly refusedBy: NodeId | undefined
 }
 
 /** A record as JSON has it. */
-interface Written extends Omit<NodeRecord, 'starts' | 'met'> {
+interface Written extends Omit<NodeRecord, 'starts' | 'met' | 'peers'> {
   readonly starts: readonly string[]
   readonly met: readonly string[]
+  /** Undefined in files of versions that did not keep them. */
+  readonly peers: readonly string[] | undefined
 }
 
 /** Undefined when there is none. Throws DATA_DIR_NEWER or DATA_DIR_UNUSABLE. */
@@ -66,6 +72,7 @@ function encode(record: NodeRecord): Uint8Array {
     ...record,
     starts: record.starts.map(startText),
     met: Array.from(record.met, ([node, start]) => `${node} ${startText(start)}`),
+    peers: record.peers.map(addressText),
   }
   const content = { format: FORMAT, ...written }
   return utf8(`${JSON.stringify({ ...content, checksum: checksumOf(content) }, undefined, 2)}\n`)
@@ -107,8 +114,18 @@ function decode(bytes: Uint8Array): NodeRecord {
     starting: record.starting,
     starts: record.starts.map(startOf) as unknown as Starts,
     met: new Map(record.met.map(metOf)),
+    peers: record.peers?.map(addressOf) ?? [],
     refusedBy: record.refusedBy === undefined ? undefined : nodeId(record.refusedBy),
   }
+}
+
+function addressText({ host, port }: Address): string {
+  return `${host}:${port}`
+}
+
+function addressOf(text: string): Address {
+  const colon = text.lastIndexOf(':')
+  return { host: text.slice(0, colon), port: Number(text.slice(colon + 1)) }
 }
 
 function startText({ bootCount, id }: Start): string {

@@ -5,7 +5,7 @@
 //   state    u8: 0 alive, 1 suspect,        address  u8 length (at most 253), UTF-8 host │ u16 port
 //            2 dead, 3 left
 //
-//   cluster  id │ u64 founded │ u16 shards
+//   cluster  id │ u64 founded │ u16 shards │ bool lone
 //   life     u32 boot │ u32 nonce
 //   update   id node │ life │ u64 incarnation │ state │ profile │ u8 count (at most 3, 0 unless suspect), ids of suspecters
 //   profile  name │ address cluster │ beside client │ beside data │ name host label │ name rack label │ u64 capacity │ u64 load
@@ -18,12 +18,12 @@ import { type ByteReader, type ByteWriter, Truncated } from '../../base/cursor.t
 import { ID_BYTES, readClusterId, readNodeId, writeId } from '../../model/id-bytes.ts'
 import { isShardCount } from '../../model/shards.ts'
 import {
-  type ClusterIdentity,
   HOST_BYTES_MAX,
   INCARNATION_MAX,
   type Life,
   MEMBER_STATES,
   NAME_BYTES_MAX,
+  type NamedCluster,
   type Profile,
   SHARDS_MAX,
   type ShardHint,
@@ -31,7 +31,7 @@ import {
   type Update,
 } from '../../model/swim.ts'
 
-export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2
+export const CLUSTER_BYTES: number = ID_BYTES + 8 + 2 + 1
 export const LIFE_BYTES = 8
 export const HINT_BYTES: number = 4 + 8 + ID_BYTES
 /** With empty texts. */
@@ -71,16 +71,16 @@ function readText(r: ByteReader, most: number): string {
   }
 }
 
-export function writeCluster(w: ByteWriter, { id, foundedMs, shards }: ClusterIdentity): void {
+export function writeCluster(w: ByteWriter, { id, foundedMs, shards, lone }: NamedCluster): void {
   writeId(w, id)
-  w.i64(foundedMs).u16(shards)
+  w.i64(foundedMs).u16(shards).bool(lone)
 }
-export function readCluster(r: ByteReader): ClusterIdentity {
+export function readCluster(r: ByteReader): NamedCluster {
   const id = readClusterId(r)
   const foundedMs = r.u53()
   const shards = r.u16()
   if (!isShardCount(shards)) throw new Truncated(`${shards} shards: not a power of two`)
-  return { id, foundedMs, shards }
+  return { id, foundedMs, shards, lone: r.bool() }
 }
 
 export function writeLife(w: ByteWriter, { boot, nonce }: Life): void {

@@ -40,7 +40,7 @@ import {
   writeUpdate,
 } from './fields.ts'
 
-const VERSION = 2
+const VERSION = 3
 const KINDS: readonly PacketBody['kind'][] = [
   'ping',
   'ping-request',

@@ -31,7 +31,7 @@ import {
   writeUpdate,
 } from './fields.ts'
 
-const VERSION = 2
+const VERSION = 3
 /** The sender itself is one more than those that it keeps in mind. */
 const UPDATES_MAX = MEMBERS_MAX + 1
 /** Of a request and of an answer: so much a broker takes. */

@@ -51,24 +51,36 @@ for (const size of [5, 20]) {
   })
 }
 
-test('a founder by mistake hears of the older cluster, and what to do; the older one goes on', async () => {
+test('a founder by mistake hears of the other cluster, and what to do; that one goes on', async () => {
   const net = new Net(7)
   const [a, b] = await net.cluster(['a', 'b'])
   await net.run(1000)
   const lost = await net.start('lost')
   await net.run(100)
-  // Somebody of the older cluster still knows its address, from before its disk was replaced.
-  const again = await net.start('again', ['lost'])
-  await net.until('it joins the younger cluster', () => again.joined !== undefined)
   assert.ok(a?.joined !== undefined && b !== undefined && lost.joined !== undefined)
   b.process.kill()
+  // Somebody of the other cluster still knows its address, from before its disk was replaced.
   const restarted = await net.start('b', ['lost', 'a'])
   await net.until('both have met', () => lost.foreign.length > 0 && restarted.foreign.length > 0)
-  assert.deepEqual(lost.foreign, [{ cluster: a.joined, older: true }])
-  assert.deepEqual(restarted.foreign, [{ cluster: lost.joined, older: false }])
+  assert.deepEqual(lost.foreign, [{ cluster: { ...a.joined, lone: false }, yields: true }])
+  assert.deepEqual(restarted.foreign, [{ cluster: { ...lost.joined, lone: true }, yields: false }])
   const error = foundedByMistake(lost.joined, a.joined, { host: 'a', port: 2922 })
   assert.equal(error.code, 'CLUSTER_MISMATCH')
-  assert.match(error.message, /founded cluster .* the older cluster .* at a:2922/)
+  assert.match(error.message, /founded cluster .* alone in it, and has met cluster .* at a:2922/)
   assert.match(error.hint, /join_seed_nodes/)
-  await net.until('the older cluster is whole', () => agreed([a, restarted]))
+  await net.until('the other cluster is whole', () => agreed([a, restarted]))
+})
+
+test('of two clusters that others have joined neither yields', async () => {
+  const net = new Net(8)
+  const [a, b] = await net.cluster(['a', 'b'])
+  const lost = await net.start('lost')
+  const again = await net.start('again', ['lost'])
+  await net.until('it joins the younger cluster', () => again.joined !== undefined)
+  assert.ok(a !== undefined && b !== undefined)
+  b.process.kill()
+  const restarted = await net.start('b', ['lost'])
+  await net.until('both have met', () => lost.foreign.length > 0 && restarted.foreign.length > 0)
+  for (const { foreign } of [lost, restarted]) assert.equal(foreign[0]?.yields, false)
+  await net.until('both are whole', () => agreed([a, restarted]) && agreed([lost, again]))
 })

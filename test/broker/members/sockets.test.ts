@@ -33,6 +33,7 @@ async function start(name: string): Promise<Started> {
     nodeId: idOf(name),
     bootCount: 1,
     cluster: undefined,
+    peers: [],
     metadataShards: SHARDS,
     profile: {
       name,

@@ -52,7 +52,7 @@ export class Broker {
   readonly views: View[] = []
   readonly hints: string[] = []
   readonly refusals: number[] = []
-  readonly foreign: { readonly cluster: ClusterIdentity; readonly older: boolean }[] = []
+  readonly foreign: { readonly cluster: ClusterIdentity; readonly yields: boolean }[] = []
   /** What became of its `join`. */
   joined: ClusterIdentity | undefined
   failed: unknown
@@ -68,6 +68,7 @@ export class Broker {
       nodeId: this.id,
       bootCount: kept.boot,
       cluster: kept.cluster,
+      peers: kept.peers,
       metadataShards: options.metadataShards ?? SHARDS,
       profile: profileOf(name),
       settings: options.settings ?? {},
@@ -83,7 +84,7 @@ export class Broker {
           kept.peers = this.members.neighbours().map(({ cluster }) => cluster)
         },
         onRefused: (boot) => this.refusals.push(boot),
-        onForeign: (cluster, older) => this.foreign.push({ cluster, older }),
+        onForeign: (cluster, yields) => this.foreign.push({ cluster, yields }),
         onHint: ({ shard, term, leader }) => {
           this.hints.push(`${shard} ${term} ${nameOf(leader)}`)
         },

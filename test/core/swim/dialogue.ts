@@ -75,6 +75,7 @@ export class Dialogue {
         boot,
         nonce: this.chance.u32(),
         cluster,
+        peers: [],
         profile: {
           name,
           cluster: own,
@@ -297,8 +298,8 @@ function told(event: SwimEvent): string {
     case 'hint':
       return `knows ${hinted(event.hint)}`
     case 'foreign-cluster': {
-      const age = event.older ? 'an older' : 'a younger'
-      return `meets ${age} cluster, ${event.cluster.id.slice(0, 4)}`
+      const verdict = event.yields ? ', and yields' : ''
+      return `meets cluster ${event.cluster.id.slice(0, 4)}${verdict}`
     }
     case 'refused':
       return `is refused: boot ${event.boot} is remembered`

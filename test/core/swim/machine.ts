@@ -116,6 +116,7 @@ export class Machine {
         boot: this.disk.boot,
         nonce: this.chance.u32(),
         cluster: this.disk.cluster,
+        peers: [],
         profile: this.profile(0),
         settings: this.settings,
         sizes: SIZES,

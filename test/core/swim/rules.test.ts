@@ -2,137 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Address } from '../../../src/base/address.ts'
 import { Swim } from '../../../src/core/swim/swim.ts'
-import {
-  type Effects,
-  SWIM_SETTINGS,
-  type SwimEvent,
-  type SwimSettings,
-} from '../../../src/core/swim/types.ts'
-import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
-import type {
-  Member,
-  MemberState,
-  Packet,
-  PacketBody,
-  Profile,
-  SyncAnswer,
-  SyncRequest,
-  Update,
-} from '../../../src/model/swim.ts'
-import { SIZES } from './machine.ts'
-
-const CLUSTER = { id: clusterId('c'.repeat(32)), foundedMs: 5000, shards: 64 }
-const OTHER_CLUSTER = { id: clusterId('d'.repeat(32)), foundedMs: 4000, shards: 64 }
-
-function idOf(n: number): NodeId {
-  return nodeId(n.toString(16).padStart(32, '0'))
-}
-function at(n: number): Address {
-  return { host: `h${n}`, port: 2922 }
-}
-function profileOf(n: number, change: Partial<Profile> = {}): Profile {
-  return {
-    name: `m${n}`,
-    cluster: at(n),
-    client: { host: `h${n}`, port: 2921 },
-    data: { host: `h${n}`, port: 2923 },
-    hostLabel: `host-${n}`,
-    rackLabel: '',
-    capacityBytes: 1000,
-    loadBytes: 0,
-    ...change,
-  }
-}
-function memberOf(n: number, state: MemberState, change: Partial<Member> = {}): Member {
-  return {
-    node: idOf(n),
-    boot: 1,
-    nonce: n,
-    incarnation: 0,
-    state,
-    profile: profileOf(n),
-    ...change,
-  }
-}
-function news(member: Member, ...suspectedBy: readonly number[]): Update {
-  return { member, suspectedBy: suspectedBy.map(idOf) }
-}
-
-/** Member 0, which has founded a cluster, and what it did. */
-class Bench {
-  now = 1000
-  readonly swim: Swim
-  readonly events: SwimEvent[] = []
-  sent: Effects['packets'][number][] = []
-  asked: Address[] = []
-
-  constructor(settings: Partial<SwimSettings> = {}) {
-    let step = 0
-    this.swim = new Swim(
-      {
-        node: idOf(0),
-        boot: 1,
-        nonce: 0,
-        cluster: undefined,
-        profile: profileOf(0),
-        settings: { ...SWIM_SETTINGS, ...settings },
-        sizes: SIZES,
-        // Anything in [0, 1) does, as long as it moves.
-        chance: () => (step++ * 0.37) % 1,
-      },
-      this.now,
-    )
-    this.swim.found(CLUSTER, this.now)
-    this.take()
-  }
-
-  take(): void {
-    const { packets, syncs, events } = this.swim.take()
-    this.sent.push(...packets)
-    this.asked.push(...syncs.map(({ to }) => to))
-    this.events.push(...events)
-  }
-
-  /** Ticks as a driver does. */
-  pass(ms: number): void {
-    const end = this.now + ms
-    while (this.swim.nextTick <= end) {
-      this.now = Math.max(this.now, this.swim.nextTick)
-      this.swim.tick(this.now)
-      this.take()
-    }
-    this.now = end
-  }
-
-  hear(n: number, updates: readonly Update[], body: PacketBody = { kind: 'gossip' }): void {
-    this.receive({ cluster: CLUSTER, from: idOf(n), boot: 1, nonce: n, body, updates, hints: [] })
-  }
-  receive(packet: Packet, from: Address = at(9)): void {
-    this.swim.receive(packet, from, this.now)
-    this.take()
-  }
-
-  /** What a sync with member n brings. */
-  synced(n: number, updates: readonly Update[]): void {
-    const answer: SyncAnswer = {
-      kind: 'sync-answer',
-      cluster: CLUSTER,
-      from: idOf(n),
-      boot: 1,
-      nonce: n,
-      updates,
-      hints: [],
-    }
-    this.swim.syncAnswered(at(n), answer, this.now)
-    this.take()
-  }
-
-  stateOf(n: number): MemberState | undefined {
-    return this.swim.memberOf(idOf(n))?.state
-  }
-}
+import { SWIM_SETTINGS } from '../../../src/core/swim/types.ts'
+import type { Packet, SyncRequest } from '../../../src/model/swim.ts'
+import { at, Bench, idOf, memberOf, NAMED, news, OTHER_CLUSTER, profileOf } from './bench.ts'
 
 test('the view moves while somebody who counts is suspect, and has a new version when somebody is gone', () => {
   const bench = new Bench()
@@ -269,28 +142,6 @@ test('what a sync says of the dead is suspected first, and so is what somebody s
   assert.equal(bench.stateOf(2), 'dead')
 })
 
-test('packets of another cluster are counted, told of once, and not listened to', () => {
-  const bench = new Bench()
-  for (let i = 0; i < 3; i++) {
-    bench.receive({
-      cluster: OTHER_CLUSTER,
-      from: idOf(1),
-      boot: 1,
-      nonce: 1,
-      body: { kind: 'ping', sequence: 1, to: idOf(0) },
-      updates: [news(memberOf(1, 'alive'))],
-      hints: [],
-    })
-  }
-  assert.equal(bench.swim.counters.foreign, 3)
-  assert.equal(bench.stateOf(1), undefined)
-  assert.equal(bench.sent.length, 0)
-  const told = bench.events.filter(({ kind }) => kind === 'foreign-cluster')
-  assert.deepEqual(told, [
-    { kind: 'foreign-cluster', cluster: OTHER_CLUSTER, from: at(9), older: true },
-  ])
-})
-
 test('a ping for another node is not answered: that node is not here', () => {
   const bench = new Bench()
   bench.hear(1, [news(memberOf(1, 'alive'))], { kind: 'ping', sequence: 5, to: idOf(4) })
@@ -312,7 +163,7 @@ test('a refusal of an earlier life, late on its way, stops nobody', () => {
 test('its own packets, come back from an address that a dead member had, mean nothing', () => {
   const bench = new Bench()
   bench.receive({
-    cluster: CLUSTER,
+    cluster: NAMED,
     from: idOf(0),
     boot: 1,
     nonce: 0,
@@ -419,19 +270,19 @@ test('a sync is answered to the cluster and to newcomers, and refused with the r
   assert.equal(reason(asked(OTHER_CLUSTER)), 'other-cluster')
   assert.equal(bench.stateOf(1), undefined)
   assert.equal(reason(asked(undefined)), 'sync-answer')
-  assert.equal(reason(asked(CLUSTER)), 'sync-answer')
+  assert.equal(reason(asked(NAMED)), 'sync-answer')
   assert.equal(bench.stateOf(1), 'alive')
-  assert.equal(reason(asked(CLUSTER, { nonce: 5 })), 'old-life')
-  assert.equal(reason(asked(CLUSTER, { boot: 0 })), 'old-life')
-  assert.equal(reason(asked(CLUSTER, { from: idOf(0), nonce: 0 })), 'itself')
+  assert.equal(reason(asked(NAMED, { nonce: 5 })), 'old-life')
+  assert.equal(reason(asked(NAMED, { boot: 0 })), 'old-life')
+  assert.equal(reason(asked(NAMED, { from: idOf(0), nonce: 0 })), 'itself')
   swim.leave(bench.now)
-  assert.equal(reason(asked(CLUSTER)), 'no-member')
+  assert.equal(reason(asked(NAMED)), 'no-member')
 })
 
 test('a stranger is asked for all it knows, unless it is known by then, and not too many are', () => {
   const bench = new Bench()
   const stranger = (n: number): Packet => ({
-    cluster: CLUSTER,
+    cluster: NAMED,
     from: idOf(n),
     boot: 1,
     nonce: n,

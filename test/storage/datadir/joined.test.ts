@@ -59,3 +59,22 @@ test('a crash while the cluster is written down leaves all of it or nothing, and
   }
   assert.ok(wasWritten > 0)
 })
+
+test('where the others are is kept, the last of it, and written only when it has changed', async () => {
+  const sim = simDisk()
+  const first = await open(sim.mount())
+  assert.deepEqual(first.peers, [])
+  const [a, b] = [
+    { host: '::1', port: 2922 },
+    { host: 'b', port: 2932 },
+  ]
+  await first.keepPeers([a])
+  await first.keepPeers([a, b])
+  const { operations } = sim
+  await first.keepPeers([b, a])
+  assert.equal(sim.operations, operations)
+  const again = await reopened(first, sim.mount())
+  assert.deepEqual(again.peers, [a, b])
+  await again.keepPeers([])
+  assert.deepEqual((await reopened(again, sim.mount())).peers, [])
+})

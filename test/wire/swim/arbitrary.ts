@@ -5,11 +5,11 @@ import type { Address } from '../../../src/base/address.ts'
 import { toHex } from '../../../src/base/bytes.ts'
 import { clusterId, type NodeId, nodeId } from '../../../src/model/ids.ts'
 import {
-  type ClusterIdentity,
   HOST_BYTES_MAX,
   INCARNATION_MAX,
   type Life,
   NAME_BYTES_MAX,
+  type NamedCluster,
   SHARDS_MAX,
   type ShardHint,
   type SyncState,
@@ -31,10 +31,11 @@ export const address: fc.Arbitrary<Address> = fc.record({
   port: fc.nat(0xffff),
 })
 export const life: fc.Arbitrary<Life> = fc.record({ boot: u32, nonce: u32 })
-export const cluster: fc.Arbitrary<ClusterIdentity> = fc.record({
+export const cluster: fc.Arbitrary<NamedCluster> = fc.record({
   id: id.map(clusterId),
   foundedMs: fc.maxSafeNat(),
   shards: fc.nat(Math.log2(SHARDS_MAX)).map((power) => 2 ** power),
+  lone: fc.boolean(),
 })
 
 const profile = fc

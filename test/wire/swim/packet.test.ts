@@ -131,8 +131,8 @@ it('a packet of another version is refused by its version', () => {
   fc.assert(
     fc.property(packet, (p) => {
       const bytes = writePacket(p).slice()
-      bytes[4] = 3
-      assert.throws(() => readPacket(sealed(bytes)), /version 3/)
+      bytes[4] = 4
+      assert.throws(() => readPacket(sealed(bytes)), /version 4/)
     }),
     { numRuns: 10 },
   )

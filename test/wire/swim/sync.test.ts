@@ -69,7 +69,7 @@ it('bytes that were not written so are read or refused, and nothing else', () =>
 
 it('what announces more than its bytes can hold takes no memory', () => {
   const bytes = new Uint8Array(1 + 1 + 16 + 8 + 4)
-  bytes[0] = 2
+  bytes[0] = 3
   bytes.fill(0xff, bytes.length - 4)
   assert.throws(() => readSyncRequest(bytes), /elements announced/)
 })
