@@ -2,7 +2,8 @@
 //
 //   joining   several seeds, and peers of an earlier start, at a time, each with a time-out, again and again until one has answered
 //   joined    every syncEveryMs with some member; with one that came back from the dead, and with a stranger, soon;
-//             and now and then with a seed at whose address no member is known to live: there may be the rest of the cluster
+//             and now and then with a seed or peer of an earlier start at whose address no member is known to live: there may
+//             be the rest of the cluster, or somebody who has lost its disk and founded another one
 //
 // Seeds that turn out to be this broker itself are dropped.
 
@@ -61,7 +62,6 @@ export class Syncing {
     this.nextSeed = host.now + seedRetryMs
   }
 
-  /** `peers` are asked as seeds are, until somebody has answered. */
   join(seeds: readonly Address[], peers: readonly Address[]): void {
     this.seeds = shuffled(this.host, seeds)
     this.peers = peers
@@ -126,7 +126,7 @@ export class Syncing {
     if (host.now >= this.nextSeed) {
       this.nextSeed = host.now + seedRetryMs * (0.75 + host.options.chance() / 2)
       const live = host.table.live()
-      const empty = this.seeds.filter(
+      const empty = this.candidates().filter(
         (seed) => !live.some(({ member }) => sameAddress(member.profile.cluster, seed)),
       )
       const some = empty[host.below(empty.length)]
