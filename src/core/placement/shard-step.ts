@@ -2,7 +2,8 @@
 // keeps a quorum of members that live; the next is decided when this one has committed.
 //
 //   too few      a broker that should hold it becomes a learner, catches up, is promoted
-//   too many     when all who should vote do: whoever should not is removed, the dead first; a leader hands over first
+//   too many     when all who should vote do: whoever should not is removed, the dead first; a leader hands over first.
+//                One that lives stays while another is dead, if the loss of one more would be too much without it
 //   then         leadership goes to the one that should have it
 //
 // A voter that is dead and that nobody takes the place of stays: without it the group would need the others no less, and when
@@ -62,18 +63,28 @@ function removals(facts: ShardFacts): readonly ShardStep[] {
   removable.sort((a, b) => Number(facts.alive(a)) - Number(facts.alive(b)))
   const steps: ShardStep[] = []
   for (const node of removable) {
-    if (!keepsQuorum(facts, node)) continue
+    if (!affords(facts, node)) continue
     if (node !== self) steps.push({ kind: 'remove', node })
     else steps.push(...handOvers(facts))
   }
   return steps
 }
 
-/** Of those who are left so many live that they can go on. */
-function keepsQuorum(facts: ShardFacts, removed: NodeId): boolean {
-  const left = facts.members.voters.filter((node) => node !== removed)
-  const living = left.filter((node) => facts.alive(node)).length
-  return living >= Math.floor(left.length / 2) + 1
+/** Those who are left can go on, and can afford to lose one more if they could before: it may be lost already, and nobody knows. */
+function affords(facts: ShardFacts, removed: NodeId): boolean {
+  const { voters } = facts.members
+  const left = voters.filter((node) => node !== removed)
+  const spare = spareOf(facts, left)
+  if (spare < 0) return false
+  // An operator waits for those who are gone; and where all live none is lost yet.
+  if (facts.gone(removed) || left.every((node) => facts.alive(node))) return true
+  return spare >= Math.min(1, spareOf(facts, voters))
+}
+
+/** How many may be lost before there is no quorum. */
+function spareOf(facts: ShardFacts, voters: readonly NodeId[]): number {
+  const living = voters.filter((node) => facts.alive(node)).length
+  return living - (Math.floor(voters.length / 2) + 1)
 }
 
 function handOvers(facts: ShardFacts): readonly ShardStep[] {

@@ -54,8 +54,19 @@ function take(world: World, step: ShardStep): void {
   const next = changed(world.members, step)
   assert.ok(next !== undefined, `${step.kind} ${step.node} makes sense`)
   assert.ok(step.kind !== 'remove' || step.node !== world.leader, 'a leader hands over first')
+  const before = spare(world)
   world.members = next
   assert.ok(hasQuorum(world), `${step.kind} leaves a quorum`)
+  const spares = step.kind !== 'remove' || world.gone.has(step.node) || allLive(world)
+  assert.ok(spares || spare(world) >= Math.min(1, before), `${step.kind} leaves one to lose`)
+}
+
+function spare(world: World): number {
+  return living(world) - Math.floor(world.members.voters.length / 2) - 1
+}
+
+function allLive(world: World): boolean {
+  return living(world) === world.members.voters.length
 }
 
 function trouble(world: World, chance: Prng): void {
@@ -113,6 +124,22 @@ test('no step leaves less than a quorum alive, and the steps end at the members 
       )
     }
   }
+})
+
+test('one that lives is not removed while a dead one keeps its place and another loss would be too much', () => {
+  const [a, b, c, d, e] = IDS as [NodeId, NodeId, NodeId, NodeId, NodeId]
+  const members = { voters: [a, b, c, d, e], learners: [] }
+  const facts = { members, self: a, copies: COPIES, gone: () => false }
+  const alive = (node: NodeId): boolean => node !== c
+  assert.deepEqual(shardSteps({ ...facts, wanted: [a, b, c], alive }), [])
+  assert.deepEqual(shardSteps({ ...facts, wanted: [a, b, d], alive })[0], {
+    kind: 'remove',
+    node: c,
+  })
+  assert.deepEqual(shardSteps({ ...facts, wanted: [a, b, c], alive: () => true })[0], {
+    kind: 'remove',
+    node: d,
+  })
 })
 
 test('a dead voter stays while nobody can take its place, and goes when somebody has', () => {
