@@ -109,7 +109,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   opened.add(() => neighbourhood.stop())
   const { cluster } = dataDir
   assert(cluster !== undefined, 'a broker with neighbours knows its cluster')
-  notReady = 'the broker is starting'
+  notReady = 'the broker reads the metadata that it keeps'
   const journal = await openJournal({
     ...ports,
     fileBytes: settings.journalFileBytes,
@@ -142,10 +142,14 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     shards: metadata.shards,
   })
   await breakdown.unlessEnded(joinMetadata(metadataOptions, metadata))
-  notReady = 'the broker is starting'
+  const recovering = (step: string, done: number, of: number): void => {
+    notReady = `the broker recovers its records: ${step}, ${done} of ${of}`
+  }
+  notReady = 'the broker recovers its records'
   let broker: Broker | undefined
   const store = await openStore(options, dataDir, metadata, {
     roomAgain: () => broker?.roomAgain(),
+    recovering,
     failed: onFailed,
   })
   opened.add(() => store.close())
@@ -163,7 +167,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     control: (replicas) => (control = openControl(metadataOptions, part, store, replicas)),
   }
   await sweepStrays(parts)
-  await settleRecovered(parts)
+  await settleRecovered(parts, (done, of) => recovering('segments take their ends', done, of))
   await breakdown.unlessEnded(dataDir.confirm('wal'))
 
   broker = new Broker(

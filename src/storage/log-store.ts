@@ -137,7 +137,8 @@ class Store implements LogStore {
     await disk.syncDir('.')
     const turn = (): Promise<void> => new Promise((resolve) => this.env.clock.nextTurn(resolve))
     const found = await recoverLog(disk, WAL_DIR, turn)
-    const recovery = { disk, log, catalog, engine: this.engine }
+    const { recovering } = this.env.listener
+    const recovery = { disk, log, catalog, engine: this.engine, recovering }
     const recovered = await recoverSegments(recovery, found)
     // Before the old WAL may go: the next start must not take what is missing for what never was.
     await rememberDamage(recovery, recovered)

@@ -106,6 +106,8 @@ export type Room = 'ok' | 'wait' | 'full'
 
 export interface LogStoreListener {
   roomAgain(): void
+  /** How far it is with a step of its recovery, which takes long where there are many segments. */
+  readonly recovering?: (step: string, done: number, of: number) => void
   /** The disk failed. Nothing more is acknowledged; the process must stop. Called once. */
   failed(error: Error): void
 }

@@ -43,7 +43,10 @@ async function settled(state: MetadataState): Promise<MemoryLog> {
   const log = store.create({ topicId: TOPIC, range: 0, segment }, LISTENER)
   log.durableEnd = 5
   Object.defineProperty(log, 'knownHighWatermark', { value: 3 })
-  await settleRecovered({ store, metadata: { state } } as unknown as BrokerParts)
+  const told: string[] = []
+  const parts = { store, metadata: { state } } as unknown as BrokerParts
+  await settleRecovered(parts, (done, of) => told.push(`${done} of ${of}`))
+  assert.deepEqual(told, ['0 of 1'])
   return log
 }
 

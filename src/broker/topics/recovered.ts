@@ -37,8 +37,13 @@ function isDropped(topic: Topic, key: SegmentKey): boolean {
  * Recovered segments take the ends that the metadata knows. Sealed ones theirs. Of an open one with no other replica all that
  * was found is committed; with others only what an envelope tells was: the rest waits for what becomes of the segment.
  */
-export async function settleRecovered(parts: BrokerParts): Promise<void> {
-  for (const key of parts.store.keys()) {
+export async function settleRecovered(
+  parts: BrokerParts,
+  told: (done: number, of: number) => void = () => {},
+): Promise<void> {
+  const keys = parts.store.keys()
+  for (const [done, key] of keys.entries()) {
+    told(done, keys.length)
     const topic = parts.metadata.state.topics.get(key.topicId)
     const range = topic === undefined ? undefined : rangeByNumber(topic, key.range)
     const segment = range === undefined ? undefined : segmentByNumber(range, key.segment)

@@ -26,7 +26,7 @@ import { segmentBase } from '../segment/paths.ts'
 import { addSalvage } from '../segment/salvage.ts'
 import type { SegmentEngine, StoredSegment } from '../segment/types.ts'
 import { TopicGone } from '../segment/writer.ts'
-import type { Catalog, CatalogSegment } from '../types.ts'
+import type { Catalog, CatalogSegment, LogStoreListener } from '../types.ts'
 import { KIND_ENTRY, type LogRecovery, type LostSpan } from '../wal/types.ts'
 import { listSegments, type SegmentOnDisk } from './on-disk.ts'
 import { entryOf, type WalSegment, walContents } from './wal-contents.ts'
@@ -46,6 +46,7 @@ export interface RecoveryEnv {
   readonly log: Log
   readonly catalog: Catalog
   readonly engine: SegmentEngine
+  readonly recovering?: LogStoreListener['recovering']
 }
 
 export async function recoverSegments(
@@ -56,7 +57,7 @@ export async function recoverSegments(
   const catalog = catalogByText(env.catalog)
   const segments = await openAll(env, catalog, await listSegments(env.disk), inWal)
   await secondPass(env, segments, inWal, wal)
-  await settleAll(segments, segments.values())
+  await settleAll(segments, segments.values(), env.recovering)
   for (const [text, { sealedAt, fencedAt }] of inWal) {
     const segment = segments.get(text)
     if (segment === undefined) continue
@@ -77,8 +78,11 @@ export async function recoverSegments(
 async function settleAll(
   segments: Map<string, StoredSegment>,
   some: Iterable<StoredSegment>,
+  recovering?: RecoveryEnv['recovering'],
 ): Promise<void> {
-  for (const segment of some) {
+  const all = Array.from(some)
+  for (const [done, segment] of all.entries()) {
+    recovering?.('segments are written out', done, all.length)
     try {
       await segment.settle()
     } catch (error) {
@@ -137,13 +141,16 @@ function markShort({ catalog, engine }: RecoveryEnv, segments: Map<string, Store
 }
 
 async function openAll(
-  { engine }: RecoveryEnv,
+  { engine, recovering }: RecoveryEnv,
   catalog: ReadonlyMap<string, CatalogSegment>,
   onDisk: ReadonlyMap<string, SegmentOnDisk>,
   inWal: ReadonlyMap<string, WalSegment>,
 ): Promise<Map<string, StoredSegment>> {
   const segments = new Map<string, StoredSegment>()
+  const count = new Set([...onDisk.keys(), ...inWal.keys()]).size
+  const told = (): void => recovering?.('segments are opened', segments.size, count)
   for (const [text, { key, topicName, salvaged }] of onDisk) {
+    told()
     const first = inWal.get(text)?.first
     const walFirst = first === undefined || !Number.isFinite(first) ? undefined : first
     const repairable = isRepairable(catalog.get(text))
@@ -159,6 +166,7 @@ async function openAll(
     const known = catalog.get(text)
     if (known === undefined) continue
     const repairable = isRepairable(known)
+    told()
     segments.set(text, await engine.open(key, { topicName, walFirst: first, repairable }))
   }
   return segments
