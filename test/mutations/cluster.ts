@@ -51,10 +51,10 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'offer again in a later term before the outcome is known',
     file: 'src/broker/shards/proposals.js',
-    find: 'else if (offered.term !== leader.term || offered.taken) {',
+    find: 'if (offered.term !== leader.term || offered.taken)',
     replace:
-      'else if (offered.term !== leader.term) pending.offered = { term: leader.term, times: 1, taken: false };\n' +
-      '        else if (offered.taken) {',
+      'if (offered.term !== leader.term) pending.offered = { term: leader.term, times: 1, taken: false };\n' +
+      '            else if (offered.taken)',
   },
   {
     name: 'feed entries that have not committed',

@@ -61,7 +61,7 @@ export const SWIM_MUTATIONS: readonly Mutation[] = [
   {
     name: 'never end a suspicion',
     file: 'src/core/swim/membership.js',
-    find: 'if (now >= this.suspicionEnds(known))',
+    find: 'if (now >= this.diesAt(known))',
     replace: 'if (false)',
   },
   {
