@@ -150,7 +150,9 @@ export class Brokers {
     const seeds = this.plan.brokers[broker]?.seeds ?? []
     const others = seeds.filter((one) => one !== broker)
     const named = others.length === 0 || others.some((one) => this.leadsHere(one))
-    return named && !this.anew.has(broker) ? seeds : [broker, ...members]
+    if (!named || this.anew.has(broker)) return [broker, ...members]
+    // Nobody comes to the wrong cluster after all: it would be no founder's alone any more.
+    return seeds.filter((one) => this.standings[one] !== 'mistaken')
   }
 
   /** Whoever asks it comes to this cluster, or waits for it. */
