@@ -37,6 +37,15 @@ interface Shard {
   moves: number
 }
 
+interface Promotion {
+  readonly number: number
+  readonly node: NodeId
+  /** What had been committed long before. */
+  readonly settled: number
+  /** The look before it. */
+  readonly beforeMs: number
+}
+
 export interface WatchOptions {
   readonly world: World
   /** Of brokers of the cluster. */
@@ -49,6 +58,8 @@ export interface WatchOptions {
 export class Watch {
   private readonly options: WatchOptions
   private readonly shards: readonly Shard[]
+  /** At the last look. */
+  private promoted: Promotion[] = []
   private readonly lastThere = new Map<NodeId, number>()
   /** The process that was there last, and since when. */
   private readonly lives = new Map<NodeId, { readonly shards: unknown; readonly sinceMs: number }>()
@@ -118,6 +129,9 @@ export class Watch {
       if (this.lives.get(nodeId)?.shards !== shards)
         this.lives.set(nodeId, { shards, sinceMs: now })
     }
+    const { promoted } = this
+    this.promoted = []
+    for (const promotion of promoted) this.judgePromotion(promotion)
     for (const [number, shard] of this.shards.entries()) {
       const kept = this.leaderOf(number, now)
       shard.led = kept !== undefined
@@ -154,7 +168,9 @@ export class Watch {
     this.judgeQuorum(number, kept)
     const settled = commits[0]?.commit ?? 0
     for (const node of members.voters) {
-      if (old.learners.includes(node)) this.judgePromotion(number, node, settled, before.atMs)
+      if (old.learners.includes(node)) {
+        this.promoted.push({ number, node, settled, beforeMs: before.atMs })
+      }
     }
   }
 
@@ -166,7 +182,8 @@ export class Watch {
     this.options.watcher.violation(`shard ${number} takes a step to the voters ${who}`)
   }
 
-  private judgePromotion(number: number, node: NodeId, settled: number, beforeMs: number): void {
+  /** One look later: it may have everything and not have been told yet that it is committed. */
+  private judgePromotion({ number, node, settled, beforeMs }: Promotion): void {
     const machine = this.options.machines().find(({ nodeId }) => nodeId === node)
     // What one has that is down or paused cannot be seen, and one that has just started has yet to be told what is committed.
     if (machine?.shards === undefined || this.sinceMs(node) >= beforeMs) return
