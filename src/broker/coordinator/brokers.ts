@@ -134,6 +134,15 @@ export class Brokers {
     return this.known.get(node)?.boot
   }
 
+  /** How many are to stay in the cluster, and are not there. */
+  away(): number {
+    let away = 0
+    for (const [node, { role }] of this.options.nodes()) {
+      if (role === 'member' && !this.alive(node)) away++
+    }
+    return away
+  }
+
   /** Those that may be given a segment, if they have room. */
   healthy(): readonly SeenBroker[] {
     return [...this.known.values()].filter(({ node, alive, role }) => {

@@ -232,9 +232,10 @@ export class SealedCare {
     const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs))
     const gone = replicas.filter((node) => !staying.includes(node))
     // Who is only dead may come back, and is at home then: it goes when there are enough without it. Who leaves goes also when there
-    // is nobody to take its place.
+    // is nobody to take its place; but while others are away its copy may be the one that is missed.
     const leaving = gone.find((node) => candidates.leaving(node))
-    const enough = Math.max(1, minInsyncReplicas, Math.min(replicationFactor, healthy))
+    const possible = healthy + (candidates.away?.() ?? 0)
+    const enough = Math.max(1, minInsyncReplicas, Math.min(replicationFactor, possible))
     if (leaving !== undefined && proven.length >= enough) return dropOf(leaving)
     const [lost] = gone
     if (lost !== undefined && proven.length >= replicationFactor) return dropOf(lost)

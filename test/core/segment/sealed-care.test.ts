@@ -50,6 +50,7 @@ class World {
     return {
       alive: (node) => !this.dead.has(node),
       leaving: (node) => this.leaving.has(node),
+      away: () => ids(this.names).filter((id) => this.dead.has(id) && !this.leaving.has(id)).length,
       boot: (node) => this.boots.get(node),
       pick: (n, keep, _first, without = new Set()) => {
         const all = [...keep, ...ids(this.names)].filter((id) => good(id) && !without.has(id))
@@ -209,6 +210,17 @@ test('a drained broker is replaced at once; with nobody to take its place it goe
   small.holds.set(idOf('B'), WHOLE)
   small.passes(11_000)
   assert.deepEqual(small.told, ['drop C'])
+})
+
+test('a drained broker keeps its copy while others are away, however long', () => {
+  const world = new World('ABCD', 'ABC', 'd')
+  world.dead.add(idOf('D'))
+  world.leaving.add(idOf('C'))
+  world.passes(SEGMENT_TIMING.repairDelayMs + 60_000, 1000)
+  assert.deepEqual(world.told, [])
+  world.dead.delete(idOf('D'))
+  world.passes(1000)
+  assert.deepEqual(world.told, ['add D'])
 })
 
 test('a segment that opened on too few brokers gets more when they come', () => {
