@@ -46,7 +46,7 @@ export function shardPlan(
   const heldMax = Math.ceil((BOUND * shards * each) / Math.max(1, owners.length))
   return Array.from({ length: shards }, (_, shard) => {
     const order = clockwise(tokens, placeOf(shard), owners.length)
-    const holders = choose(order, each, heldMax)
+    const holders = choose(neededFirst(order, shards - shard, each, heldMax), each, heldMax)
     for (const holder of holders) holder.held++
     return leaderFirst(holders)
   })
@@ -83,7 +83,24 @@ function clockwise(tokens: readonly Token[], place: number, count: number): read
   return [...order]
 }
 
-/** Racks that differ come before hosts that differ, and these before having room. */
+/**
+ * Towards the end there may be so little room that whoever has much of it must be chosen now, since a shard takes nobody twice: each
+ * that could hold all shards that are left, and is not chosen, costs one place of those to spare.
+ */
+function neededFirst(
+  order: readonly Owner[],
+  shardsLeft: number,
+  each: number,
+  heldMax: number,
+): readonly Owner[] {
+  const places = order.reduce((sum, { held }) => sum + Math.min(heldMax - held, shardsLeft), 0)
+  const spare = places - shardsLeft * each
+  const roomy = order.filter(({ held }) => heldMax - held >= shardsLeft)
+  const needed = roomy.slice(0, Math.max(0, roomy.length - spare))
+  return needed.length === 0 ? order : [...new Set([...needed, ...order])]
+}
+
+/** Racks that differ come before hosts that differ, and these before having room. Where nobody has, whoever holds least is given more. */
 function choose(order: readonly Owner[], count: number, heldMax: number): readonly Owner[] {
   const chosen: Owner[] = []
   const fits: readonly ((owner: Owner) => boolean)[] = [
@@ -99,7 +116,9 @@ function choose(order: readonly Owner[], count: number, heldMax: number): readon
   while (chosen.length < count) {
     let found: Owner | undefined
     for (const fit of fits) {
-      found = order.find((owner) => !chosen.includes(owner) && fit(owner))
+      const fitting = order.filter((owner) => !chosen.includes(owner) && fit(owner))
+      const least = Math.min(...fitting.map(({ held }) => held))
+      found = fitting.find(({ held }) => held < heldMax || held === least)
       if (found !== undefined) break
     }
     if (found === undefined) break

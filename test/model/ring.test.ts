@@ -47,6 +47,27 @@ test('shards and their leading are even, within a fifth of the mean', () => {
   }
 })
 
+test('of few shards nobody holds more than the bound, whatever the ids are', () => {
+  const ids = fc.uniqueArray(fc.uint8Array({ minLength: 16, maxLength: 16 }), {
+    minLength: 3,
+    maxLength: 7,
+    selector: (bytes) => bytes.join(),
+  })
+  fc.assert(
+    fc.property(ids, fc.constantFrom(4, 8, 16), (some, shards) => {
+      const ring = some.map((bytes): RingNode => {
+        const id = nodeId(Buffer.from(bytes).toString('hex'))
+        return { node: id, hostLabel: id, rackLabel: '' }
+      })
+      const held = counts(shardPlan(ring, shards, 3, 16))
+      const mean = (3 * shards) / ring.length
+      for (const count of held.values())
+        assert.ok(count <= Math.ceil(1.02 * mean), `${count} of ${mean}`)
+    }),
+    { numRuns: 500 },
+  )
+})
+
 test('the order in which brokers are listed does not matter', () => {
   const property = fc.property(fc.shuffledSubarray([...nodes(9)], { minLength: 9 }), (shuffled) => {
     assert.deepEqual(shardPlan(shuffled, SHARDS, 3, 32), shardPlan(nodes(9), SHARDS, 3, 32))
