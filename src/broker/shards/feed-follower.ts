@@ -75,7 +75,11 @@ export class FeedFollower {
   /** A leader of a newer term is known: it hears of everything first. */
   leaderChanged(shard: number): void {
     const feed = this.following.get(shard)
-    if (feed !== undefined) feed.askDueMs = Math.min(feed.askDueMs, this.host.clock.monotonic())
+    if (feed === undefined) return
+    const now = this.host.clock.monotonic()
+    feed.askDueMs = Math.min(feed.askDueMs, now)
+    // However long the source has been silent: this one has not been asked.
+    feed.heardAtMs = now
   }
 
   told(from: NodeId, copy: ShardCopy, { entries }: Feed): void {

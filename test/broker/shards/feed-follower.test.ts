@@ -7,6 +7,7 @@ import { encodeShardSnapshot } from '../../../src/broker/shards/records.ts'
 import { Replica } from '../../../src/broker/shards/replica.ts'
 import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
 import { encodeSnapshot } from '../../../src/core/metadata/snapshot.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
 import { simDisk } from '../../../src/sim/ports/disk.ts'
 import { openJournal } from '../../../src/storage/journal/journal.ts'
 import type { PeerMessage } from '../../../src/wire/peer/types.ts'
@@ -123,4 +124,25 @@ test('of a snapshot that loses parts on the way only those are sent again', asyn
     return loses
   })
   assert.ok(lost > 1 && sentAgain <= lost, `${lost} lost, ${sentAgain} sent again`)
+})
+
+test('a leader of a newer term is asked at once, however long the source before it has been silent', () => {
+  const clock = manualClock()
+  const copy = new ShardCopy(SHARD, { changed: () => {}, applied: () => {}, advanced: () => {} })
+  let leader = SOURCE
+  const asked: NodeId[] = []
+  const follower = new FeedFollower({
+    clock,
+    leaderOf: () => ({ node: leader }),
+    anyone: () => node(3),
+    send: (to) => asked.push(to),
+  })
+  follower.tick(copy)
+  clock.advance(60_000)
+  follower.tick(copy)
+  assert.deepEqual(asked, [SOURCE, node(3)])
+  leader = node(4)
+  follower.leaderChanged(SHARD)
+  follower.tick(copy)
+  assert.equal(asked.at(-1), node(4))
 })
