@@ -17,3 +17,7 @@ export function parseAddress(text: string, defaultPort: number): Address | undef
   const port = match?.[3] === undefined ? defaultPort : Number(match[3])
   return host === undefined || port < 1 || port > 0xffff ? undefined : { host, port }
 }
+
+export function sameAddress(a: Address, b: Address): boolean {
+  return a.host === b.host && a.port === b.port
+}

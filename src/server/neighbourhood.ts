@@ -1,6 +1,7 @@
 // How a broker knows the others of its cluster. Usually by itself: it joins through seeds, or founds a cluster, and from then
 // on members tell one another (broker/members). Tests may tell it instead, and then they say who is there.
 
+import { sameAddress } from '../base/address.ts'
 import { toHex } from '../base/bytes.ts'
 import type { EastGuardError } from '../base/errors.ts'
 import { type DataPort, openDataPort } from '../broker/data/data-port.ts'
@@ -119,15 +120,18 @@ async function joined(
       onHint: (hint) => listener(hint),
     },
   })
+  // Of whom nothing is heard in this start may have lost its disk, and found a cluster of its own when it comes back.
+  let unheard = dataDir.peers
   members.onView(() => {
-    dataDir
-      .keepPeers(members.neighbours().map(({ cluster }) => cluster))
-      .catch((error: unknown) => {
-        ports.log.warn(
-          'where the other brokers are could not be written down: after a restart, seeds must tell',
-          { error },
-        )
-      })
+    const known = members.known()
+    unheard = unheard.filter((peer) => !known.some(({ cluster }) => sameAddress(cluster, peer)))
+    const there = known.filter(({ state }) => state !== 'left').map(({ cluster }) => cluster)
+    dataDir.keepPeers([...there, ...unheard]).catch((error: unknown) => {
+      ports.log.warn(
+        'where the other brokers are could not be written down: after a restart, seeds must tell',
+        { error },
+      )
+    })
   })
   let data: DataPort | undefined
   try {

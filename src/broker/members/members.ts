@@ -11,11 +11,11 @@
 //
 // A member that is called late takes itself to have slept, so the timer is set anew, to the very moment, whenever that moves.
 
+import { sameAddress } from '../../base/address.ts'
 import { assert } from '../../base/assert.ts'
 import { getU32, toHex } from '../../base/bytes.ts'
 import { Truncated } from '../../base/cursor.ts'
 import { EastGuardError } from '../../base/errors.ts'
-import { sameAddress } from '../../core/swim/host.ts'
 import { Swim } from '../../core/swim/swim.ts'
 import {
   type Effects,

@@ -39,7 +39,3 @@ export function shuffled<T>(host: SwimHost, values: readonly T[]): T[] {
   }
   return list
 }
-
-export function sameAddress(a: Address, b: Address): boolean {
-  return a.host === b.host && a.port === b.port
-}

@@ -14,7 +14,7 @@
 // A member that slept (a stopped process, a stalled machine) could hear nobody: it adds that time to everything that it
 // waits for, or it would accuse all the others of its own absence.
 
-import type { Address } from '../../base/address.ts'
+import { type Address, sameAddress } from '../../base/address.ts'
 import { assert } from '../../base/assert.ts'
 import type { NodeId } from '../../model/ids.ts'
 import {
@@ -34,7 +34,7 @@ import {
 } from '../../model/swim.ts'
 import { Gossip } from './gossip.ts'
 import { Health } from './health.ts'
-import { type SwimHost, sameAddress, shuffled } from './host.ts'
+import { type SwimHost, shuffled } from './host.ts'
 import { Membership } from './membership.ts'
 import { compareLives } from './order.ts'
 import { Probing } from './probing.ts'

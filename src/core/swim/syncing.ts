@@ -7,7 +7,7 @@
 //
 // Seeds that turn out to be this broker itself are dropped.
 
-import type { Address } from '../../base/address.ts'
+import { type Address, sameAddress } from '../../base/address.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type {
   NamedCluster,
@@ -17,7 +17,7 @@ import type {
   SyncState,
   Update,
 } from '../../model/swim.ts'
-import { type SwimHost, sameAddress, shuffled } from './host.ts'
+import { type SwimHost, shuffled } from './host.ts'
 import { isLive } from './order.ts'
 
 const AT_ONCE_MAX = 3
