@@ -94,12 +94,22 @@ export class Operator {
     this.pending--
   }
 
+  /** What was refused for want of an answer may be done late, when more has been asked for since. */
+  private repeat({ nodeId, role }: BrokerView): void {
+    const wanted = this.roles.get(nodeId)
+    if (this.pending > 0 || wanted === undefined || wanted === role) return
+    void this.setRole(nodeId, wanted)
+  }
+
   /** By that very broker; undefined: it does not say. */
   async describe(broker: number): Promise<Described | undefined> {
     const address = { host: brokerHost(broker), port: CLIENT_PORT }
     try {
       const described = await this.direct.at(address).request(describeCluster, {}, TIMEOUT_MS)
-      for (const one of described.brokers) this.judgeNumber(one)
+      for (const one of described.brokers) {
+        this.judgeNumber(one)
+        this.repeat(one)
+      }
       return described
     } catch (error) {
       if (!(error instanceof EastGuardError)) throw error

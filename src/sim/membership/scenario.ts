@@ -224,17 +224,21 @@ class Run extends Stage {
   private async hideOne(): Promise<void> {
     const { brokers, faults, hidden } = this
     const { members } = brokers
+    const asked = this.clients.slice(0, 1)
+    const proofs = (untilMs: number): readonly Promise<string | undefined>[] =>
+      members.flatMap((broker) =>
+        broker === hidden ? [] : asked.map((client) => client.prove(broker, untilMs)),
+      )
+    // A connection that its broker has given up in the trouble is found out by asking.
+    const now = this.world.clock.monotonic()
+    await this.untilAll('everybody is asked', proofs(now + CONVERGE_MS), 2 * CONVERGE_MS)
     for (const host of this.hosts) {
       if (host !== brokerHost(hidden)) faults.cutForEver(brokerHost(hidden), host)
     }
     await this.untilAll('time passes', [this.pause(HOLE_MS)], 2 * HOLE_MS)
     const began = this.world.clock.monotonic()
-    const asked = this.clients.slice(0, 1)
-    const proofs = members.flatMap((broker) =>
-      broker === hidden ? [] : asked.map((client) => client.prove(broker, 0)),
-    )
     const what = `${brokerHost(hidden)} cannot be reached, and the others work`
-    await this.untilAll(what, proofs, CONVERGE_MS)
+    await this.untilAll(what, proofs(0), CONVERGE_MS)
     for (const { attempts } of asked) {
       const slow = attempts.find(
         ({ callMs, returnMs }) => callMs >= began && (returnMs ?? 0) - callMs > ANSWER_MS_MAX,
