@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { replicationPlan } from '../../src/sim/replication/plan.ts'
 import { findNothing, sameEverywhere, testBugbase } from './checks.ts'
 
-const SEEDS = 60
+const SEEDS = 150
 
 /** What must have struck somewhere. */
 const KINDS = [
