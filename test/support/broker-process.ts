@@ -44,13 +44,20 @@ export interface BrokerProcess {
   ready(withinMs?: number): Promise<void>
 }
 
+/** Never one that it has given already: what was freed last may be the next that is free. */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    if (given.has(port)) continue
+    given.add(port)
+    return port
+  }
 }
+
+const given = new Set<number>()
 
 /** Starts the process; `ports` keeps a broker where its clients look for it over a restart. */
 export async function spawnBroker(
