@@ -25,6 +25,8 @@ export interface DisksOptions {
   readonly watcher: Watcher
   /** Something on this broker's disk may be gone, or wrong. */
   readonly mayLack: (broker: number) => boolean
+  /** What is in its files may be wrong. */
+  readonly mayBeWrong: (broker: number) => boolean
 }
 
 export class Disks {
@@ -72,9 +74,9 @@ export class Disks {
 
   /** Of the sealed segment `key` of `end` entries, when it is no longer asked of whoever had it before. */
   mustRemain(key: string, end: number, wanted: number, left: readonly NodeId[]): void {
-    const { machines, mayLack, watcher } = this.options
+    const { machines, mayBeWrong, mayLack, watcher } = this.options
     const last = lastEntry(
-      machines.map(({ disk }) => disk),
+      machines.filter((_, broker) => !mayBeWrong(broker)).map(({ disk }) => disk),
       key,
       end,
     )
@@ -106,8 +108,8 @@ export class Disks {
   }
 
   /** But for those whose files may be wrong. Answers what is in the files. */
-  compare(mayBeWrong: (broker: number) => boolean): readonly SegmentFiles[] {
-    const { machines, watcher } = this.options
+  compare(): readonly SegmentFiles[] {
+    const { machines, mayBeWrong, watcher } = this.options
     const all = machines.map(({ disk }) => segmentFiles(disk))
     const truth = new Map<string, Map<number, { bytes: Uint8Array; host: string }>>()
     for (const [broker, files] of all.entries()) {

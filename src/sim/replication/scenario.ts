@@ -105,7 +105,8 @@ class Run extends Stage {
       },
     })
     const mayLack = (broker: number): boolean => this.brokers.mayLack(broker)
-    this.disks = new Disks({ machines, watcher: this, mayLack })
+    const mayBeWrong = (broker: number): boolean => this.flipped.has(broker)
+    this.disks = new Disks({ machines, watcher: this, mayLack, mayBeWrong })
     this.ends = new Ends({
       machines,
       watcher: this,
@@ -330,7 +331,7 @@ class Run extends Stage {
       await this.untilAll('all stop', stopped, STOP_MS)
       if (this.over) return
     }
-    const files = this.disks.compare((broker) => this.flipped.has(broker))
+    const files = this.disks.compare()
     if (!whole) return
     for (const [broker, held] of files.entries()) {
       const node = nodes[broker]
