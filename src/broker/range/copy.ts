@@ -182,7 +182,7 @@ export class RangeCopy implements SegmentListener {
     const whole = this.status === 'live' && this.sealedAt(end)
     const goesOn = whole && open.segment === key.segment + 1 && this.foldedTo(open)
     if (end !== undefined) context.seals.seal(key, log, end)
-    this.refusePending()
+    this.refusePending(end)
     this.log = undefined
     this.key = { ...key, segment: open.segment }
     this.fenced = !context.staged.has(this.key, open.token)
@@ -213,8 +213,12 @@ export class RangeCopy implements SegmentListener {
     return same
   }
 
-  private refusePending(): void {
-    const message = `${this.name} was sealed before this batch had been replicated`
+  /** `end` undefined: the segment was dropped already, and nobody knows here any more where it ended. */
+  private refusePending(end: number | undefined): void {
+    const message =
+      end === undefined
+        ? `${this.name} was sealed and dropped before this broker knew whether this batch had been stored`
+        : `${this.name} was sealed before this batch had been replicated`
     const { segment, replicas } = openSegmentOf(this.range)
     const redirect = { segment, brokers: this.context.reachable(replicas.slice(0, 1)) }
     this.pending.clear((sink, slot) => sink.refused(slot, 'NOT_LEADER', message, redirect))
