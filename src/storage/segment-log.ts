@@ -332,6 +332,8 @@ export class Segment implements StoredSegment {
     if (this.retired) return
     this.retired = true
     this.reads.forgetAhead()
+    // A cut that is under way writes to the files: who removes them waits for it, or some would be there again.
+    await this.sealing?.catch(() => undefined)
     await this.context.flusher.forget(this)
     this.tail.clear(this.writer.writtenEnd)
     await this.closeFiles()

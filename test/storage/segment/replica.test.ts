@@ -140,6 +140,30 @@ test('a seal below entries that are on their way to the file leaves none of them
   )
 })
 
+test('a segment that is dropped while its seal cuts the file leaves no file', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), async (seed) => {
+      const chance = prng(seed)
+      const disk = simDisk({ seed, later: shuffled(seed) })
+      const mounted = disk.mount()
+      const r = rig(mounted, { blockBytes: 700 })
+      const segment = r.engine.create(KEY, LISTENER)
+      appendOnly(r, segment, filled(25).entries)
+      await segment.fence()
+      await r.engine.flush()
+      const sealed = segment.seal(chance.below(25))
+      for (let i = chance.below(200); i > 0; i--) await Promise.resolve()
+      await segment.retire()
+      for (const path of disk.paths()) await mounted.remove(path)
+      await sealed.catch(() => {})
+      await settle()
+      assert.deepEqual(disk.paths(), [])
+      await r.engine.close()
+    }),
+    { numRuns: 150 },
+  )
+})
+
 test('a segment that is sealed above what is here is incomplete, serves what there is, and takes copies up to its end', async () => {
   const r = rig(simDisk().mount())
   const segment = r.engine.create(KEY, LISTENER)
