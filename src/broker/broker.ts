@@ -60,7 +60,7 @@ export class Broker {
   private readonly dropping = new Map<TopicId, Promise<void>>()
   private stopped = false
 
-  /** The metadata is complete and the store has recovered; `settle` of upkeep.ts has run. */
+  /** The metadata is complete and the store has recovered; `settleRecovered` of topics/recovered.ts has run. */
   constructor(options: BrokerOptions, parts: BrokerParts) {
     this.options = options
     this.parts = parts

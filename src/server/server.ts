@@ -166,7 +166,6 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     ...(links !== undefined && { data: links }),
     control: (replicas) => (control = openControl(metadataOptions, part, store, replicas)),
   }
-  await sweepStrays(parts)
   await settleRecovered(parts, (done, of) => recovering('segments take their ends', done, of))
   await breakdown.unlessEnded(dataDir.confirm('wal'))
 
@@ -195,6 +194,8 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
   )
   const running = broker
   opened.add(() => running.stop())
+  // Behind the broker, which hears from now on of what is deleted, and before others may stage here what is not known here yet.
+  await sweepStrays(parts)
   opened.add(() => door.stop(breakdown.reason !== undefined ? 0 : settings.drainTimeoutMs))
   if (neighbourhood.data !== undefined) await links?.listen(neighbourhood.data.address)
   door.open(broker)

@@ -107,11 +107,11 @@ export async function openStored(
     const { nodeId } = dataDir
     const control = controlAlone({ ...ports, nodeId, metadata })
     const parts = { ports, metadata, store, space: () => disk.space(), control }
-    await sweepStrays(parts)
     await settleRecovered(parts)
     await dataDir.confirm('journal')
     await dataDir.confirm('wal')
     broker = new Broker(brokerOptions(dataDir.nodeId, 'cd'.repeat(16)), parts)
+    await sweepStrays(parts)
     const running = broker
     const close = async (): Promise<void> => {
       await running.stop()
