@@ -134,13 +134,11 @@ export class Brokers {
     return this.known.get(node)?.boot
   }
 
-  /** How many are to stay in the cluster, and are not there. */
-  away(): number {
-    let away = 0
-    for (const [node, { role }] of this.options.nodes()) {
-      if (role === 'member' && !this.alive(node)) away++
-    }
-    return away
+  /** How many are to stay in the cluster, however they are now. */
+  members(): number {
+    let members = 0
+    for (const { role } of this.options.nodes().values()) if (role === 'member') members++
+    return members
   }
 
   /** Those that may be given a segment, if they have room. */

@@ -18,7 +18,7 @@ export function candidatesFor(
     leaving: (node) => brokers.leaving(node) || (state === 'open' && brokers.isStopping(node)),
     stopping: (node) => brokers.isStopping(node),
     diskFull: (node) => brokers.isFull(node),
-    away: () => brokers.away(),
+    members: () => brokers.members(),
     boot: (node) => brokers.boot(node),
     deadSince: (node) => brokers.deadSince(node),
     pick: (count, keep, first, without) => {

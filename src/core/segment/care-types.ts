@@ -41,8 +41,8 @@ export interface Candidates {
   deadSince?(node: NodeId): number | undefined
   /** It is being drained, or was removed: it is given nothing, and what it has goes to others. */
   leaving(node: NodeId): boolean
-  /** How many brokers belong to the cluster, are to stay in it, and are not alive: they may come back. */
-  away?(): number
+  /** How many brokers belong to the cluster and are to stay in it: who is dead, stopped or full may be well again. */
+  members(): number
   /** It is being stopped in order, or was, and is not back yet. */
   stopping?(node: NodeId): boolean
   /** It has no room: it is given nothing, and what it has of open segments goes to others, if these can take it. */

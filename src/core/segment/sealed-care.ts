@@ -216,12 +216,11 @@ export class SealedCare {
         return { kind: 'reassign', change: 'add', replica: fresh }
       }
     } else this.fewSinceMs = undefined
-    return this.drop(staying, picked.length, candidates, nowMs)
+    return this.drop(staying, candidates, nowMs)
   }
 
   private drop(
     staying: readonly NodeId[],
-    healthy: number,
     candidates: Candidates,
     nowMs: number,
   ): ReassignEffect | undefined {
@@ -232,10 +231,9 @@ export class SealedCare {
     const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs))
     const gone = replicas.filter((node) => !staying.includes(node))
     // Who is only dead may come back, and is at home then: it goes when there are enough without it. Who leaves goes also when there
-    // is nobody to take its place; but while others are away its copy may be the one that is missed.
+    // is nobody to take its place; but while others are away, or full, its copy may be the one that is missed.
     const leaving = gone.find((node) => candidates.leaving(node))
-    const possible = healthy + (candidates.away?.() ?? 0)
-    const enough = Math.max(1, minInsyncReplicas, Math.min(replicationFactor, possible))
+    const enough = Math.max(1, minInsyncReplicas, Math.min(replicationFactor, candidates.members()))
     if (leaving !== undefined && proven.length >= enough) return dropOf(leaving)
     const [lost] = gone
     if (lost !== undefined && proven.length >= replicationFactor) return dropOf(lost)

@@ -85,6 +85,7 @@ export class CareScript {
       alive: (node) => !this.dead.has(node),
       leaving: (node) => this.leaving.has(node),
       stopping: (node) => this.stopping.has(node),
+      members: () => this.names.filter((name) => !this.leaving.has(idOf(name))).length,
       boot: (node) => this.boots.get(node),
       pick: (n, keep, first, without = new Set()) => {
         const good = this.names

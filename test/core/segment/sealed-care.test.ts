@@ -25,6 +25,7 @@ class World {
   readonly holds = new Map<NodeId, InspectAnswer>()
   readonly dead = new Set<NodeId>()
   readonly leaving = new Set<NodeId>()
+  readonly full = new Set<NodeId>()
   readonly boots = new Map<NodeId, number>()
   readonly told: string[] = []
   readonly alarms: string[] = []
@@ -50,13 +51,18 @@ class World {
     return {
       alive: (node) => !this.dead.has(node),
       leaving: (node) => this.leaving.has(node),
-      away: () => ids(this.names).filter((id) => this.dead.has(id) && !this.leaving.has(id)).length,
+      members: () => this.members,
       boot: (node) => this.boots.get(node),
       pick: (n, keep, _first, without = new Set()) => {
-        const all = [...keep, ...ids(this.names)].filter((id) => good(id) && !without.has(id))
+        const roomy = ids(this.names).filter((id) => !this.full.has(id))
+        const all = [...keep, ...roomy].filter((id) => good(id) && !without.has(id))
         return [...new Set(all)].slice(0, n)
       },
     }
+  }
+
+  get members(): number {
+    return ids(this.names).filter((id) => !this.leaving.has(id)).length
   }
 
   passes(ms: number, stepMs = 100): void {
@@ -223,6 +229,21 @@ test('a drained broker keeps its copy while others are away, however long', () =
   assert.deepEqual(world.told, ['add D'])
 })
 
+test('a drained broker keeps its copy while who shall take it has no room, however long', () => {
+  const world = new World('ABCDE', 'ABC', 'd')
+  world.leaving.add(idOf('C'))
+  world.full.add(idOf('E'))
+  world.passes(1000)
+  world.full.add(idOf('D'))
+  // D has nothing of it yet, and cannot get more.
+  world.passes(repairDelayMs + 60_000, 1000)
+  assert.deepEqual(world.told, ['add D'])
+  world.full.delete(idOf('D'))
+  world.holds.set(idOf('D'), WHOLE)
+  world.passes(11_000)
+  assert.deepEqual(world.told, ['add D', 'drop C'])
+})
+
 test('a segment that opened on too few brokers gets more when they come', () => {
   const world = new World('AB', 'AB', 'd')
   world.passes(5000)
@@ -268,7 +289,17 @@ test('what a replica said before its restart proves nothing', () => {
 
 test('whatever comes and goes: nothing is dropped that leaves too few whole copies, and in the end all is well', () => {
   const event = fc.record({
-    kind: fc.constantFrom('die', 'live', 'restart', 'part', 'whole', 'drain', 'stay'),
+    kind: fc.constantFrom(
+      'die',
+      'live',
+      'restart',
+      'part',
+      'whole',
+      'fill',
+      'empty',
+      'drain',
+      'stay',
+    ),
     name: fc.constantFrom('A', 'B', 'C', 'D', 'E'),
     afterMs: fc.constantFrom(100, 1000, 12_000, 70_000),
   })
@@ -283,7 +314,7 @@ test('whatever comes and goes: nothing is dropped that leaves too few whole copi
           assert.notEqual(world.view.segment.digest, '', 'drops before it is settled')
           const left = world.view.segment.replicas.filter((node) => node !== change.replica)
           assert.ok(
-            left.filter(whole).length >= 2,
+            left.filter(whole).length >= Math.max(2, Math.min(3, world.members)),
             `drops with too few whole: ${world.told.join()}`,
           )
         }
@@ -294,6 +325,8 @@ test('whatever comes and goes: nothing is dropped that leaves too few whole copi
         else if (kind === 'live') world.dead.delete(id)
         else if (kind === 'restart') world.boots.set(id, (world.boots.get(id) ?? 0) + 1)
         else if (kind === 'whole') world.holds.set(id, WHOLE)
+        else if (kind === 'fill') world.full.add(id)
+        else if (kind === 'empty') world.full.delete(id)
         else if (kind === 'drain') world.leaving.add(id)
         else if (kind === 'stay') world.leaving.delete(id)
         else {
@@ -307,6 +340,7 @@ test('whatever comes and goes: nothing is dropped that leaves too few whole copi
         world.holds.set(idOf(name), WHOLE)
         world.leaving.delete(idOf(name))
         world.dead.delete(idOf(name))
+        world.full.delete(idOf(name))
       }
       world.passes(100_000, 500)
       assert.equal(world.care.idle, true)

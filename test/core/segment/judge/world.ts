@@ -321,6 +321,8 @@ export class World {
 
   candidates(): Candidates {
     return {
+      // Whose disk is lost is removed by whoever runs the cluster.
+      members: () => this.brokers.filter(({ disk, draining }) => !disk.lost && !draining).length,
       pick: (n, keep, first, without) => {
         const able = this.brokers
           .filter((one) => this.alive(one) && one.process !== undefined && !one.draining)
