@@ -23,13 +23,13 @@ export interface SeedsOptions {
   readonly workers?: number
 }
 
+// Many whole brokers are much code that is all a little warm: inlined as deeply as usual, compiling it takes a fifth of a run.
+setFlagsFromString('--max-inlined-bytecode-size-cumulative=200')
+
 /**
  * Nothing is explained in a worker: a seed that fails is run again to be told. And a run throws much away at once, which costs
  * least when the young generation is large.
  */
-// Many whole brokers are much code that is all a little warm: inlined as deeply as usual, compiling it takes a fifth of a run.
-setFlagsFromString('--max-inlined-bytecode-size-cumulative=200')
-
 const WORKER = {
   execArgv: process.execArgv.filter((flag) => flag !== '--enable-source-maps'),
   resourceLimits: { maxYoungGenerationSizeMb: 64 },
