@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { storagePlan } from '../../src/sim/storage/plan.ts'
-import { findNothing, testBugbase } from './checks.ts'
+import { findNothing, testBugbase, WORKERS } from './checks.ts'
 import { crashWorkload } from './crash-points.ts'
 import { run } from './run.ts'
 import { runSeeds } from './seeds.ts'
@@ -48,7 +48,7 @@ test('every kind of trouble is met, and runs get somewhere all the same', async 
 })
 
 test('nothing acknowledged is lost and nothing else is there, whatever the disk does', async () => {
-  const { acknowledged = 0 } = await findNothing('storage', SEEDS)
+  const { acknowledged = 0 } = (await findNothing('storage', SEEDS)).counts
   assert.ok(acknowledged > SEEDS * 20, `${acknowledged} records were acknowledged`)
 })
 
@@ -56,7 +56,8 @@ test('a crash at every disk operation of a workload, and again in the start that
   const { troubledOperations, violations } = await run(crashWorkload())
   assert.deepEqual(violations, [])
   assert.ok(troubledOperations > 300, `${troubledOperations} operations`)
-  const result = await runSeeds('storage', 1, troubledOperations, { runs: 'crash points' })
+  const how = { runs: 'crash points', workers: WORKERS } as const
+  const result = await runSeeds('storage', 1, troubledOperations, how)
   assert.equal(result.failed, undefined)
   assert.equal(result.seeds, troubledOperations)
 })
