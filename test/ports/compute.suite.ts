@@ -6,7 +6,7 @@ import { EastGuardError } from '../../src/base/errors.ts'
 import { prng } from '../../src/base/prng.ts'
 import type { Compute } from '../../src/ports/compute.ts'
 
-export const REAL_CODECS: readonly Codec[] = CODECS.filter((codec) => codec !== 'none')
+const REAL_CODECS: readonly Codec[] = CODECS.filter((codec) => codec !== 'none')
 const MIB = 1024 * 1024
 
 export function computeSuite(name: string, compute: Compute): void {

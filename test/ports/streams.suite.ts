@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { prng } from '../../src/base/prng.ts'
 import type { Address, Connection, Listener, Streams } from '../../src/ports/streams.ts'
 
-export interface StreamsHarness {
+interface StreamsHarness {
   readonly streams: Streams
   /** Somewhere that nothing listens. */
   readonly nobody: Address

@@ -23,7 +23,7 @@ import { createTopic, node, policy } from '../../core/metadata/support.ts'
 import { settle } from '../../ports/support.ts'
 import { keptLog } from '../../storage/support/ports.ts'
 
-export const SHARDS = 4
+const SHARDS = 4
 const LINK_MS = 2
 const STAGE_MS = 3
 const PROPOSE_MS = 5

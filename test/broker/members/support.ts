@@ -153,7 +153,7 @@ function profileOf(name: string): Profile {
   }
 }
 
-export function nameOf(node: NodeId): string {
+function nameOf(node: NodeId): string {
   return Buffer.from(node, 'hex').toString().replaceAll('\0', '')
 }
 

@@ -20,7 +20,7 @@ import type {
 import { type NodeId, nodeId, type TopicId, topicId } from '../../../src/model/ids.ts'
 import { POLICY_DEFAULTS, type TopicPolicy } from '../../../src/model/policy.ts'
 
-export const NODES: readonly NodeId[] = [1, 2, 3, 4].map(node)
+const NODES: readonly NodeId[] = [1, 2, 3, 4].map(node)
 
 export function node(number: number): NodeId {
   return nodeId(String(number).padStart(32, '0'))
@@ -236,6 +236,6 @@ function randomPlacement(chance: Prng): Placement {
   return placement(`token-${chance.u32()}`, replicas)
 }
 
-export function pick<T>(chance: Prng, from: readonly T[]): T | undefined {
+function pick<T>(chance: Prng, from: readonly T[]): T | undefined {
   return from[chance.below(from.length)]
 }

@@ -4,7 +4,7 @@
 
 import type { Prng } from '../../../src/base/prng.ts'
 
-export type TroubleKind =
+type TroubleKind =
   | 'kill'
   | 'kill-leader'
   | 'isolate-leader'
@@ -43,7 +43,7 @@ const KINDS: readonly TroubleKind[] = [
 ]
 
 /** What the world looks like once the trouble has ended: the group must work in each. */
-export type Peace =
+type Peace =
   | 'whole'
   /** Some machines never come back, but a quorum has. */
   | 'dead-minority'

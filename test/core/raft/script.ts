@@ -16,7 +16,7 @@ import type { Members, Message } from '../../../src/model/raft.ts'
 import { type Disk, emptyDisk, isDirty, NOBODY, store } from './disk.ts'
 import { describe, describeEntries, describeMembers, memberId, name } from './story.ts'
 
-export const ELECTION_MS = 300
+const ELECTION_MS = 300
 
 interface Player {
   readonly id: NodeId

@@ -22,7 +22,7 @@ import type {
 } from '../../../src/model/swim.ts'
 import { SIZES } from './machine.ts'
 
-export const CLUSTER: ClusterIdentity = {
+const CLUSTER: ClusterIdentity = {
   id: clusterId('c'.repeat(32)),
   foundedMs: 5000,
   shards: 64,

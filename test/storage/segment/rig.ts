@@ -25,7 +25,7 @@ export const KEY: SegmentKey = {
 }
 export const BASE: string = `topics/t-${KEY.topicId}/range-0/00000000000000000001`
 
-export interface FakeWal extends Wal {
+interface FakeWal extends Wal {
   readonly records: { lsn: number; target: WalTarget; entry: Entry }[]
   released: number
   filesInUse: number
@@ -34,7 +34,7 @@ export interface FakeWal extends Wal {
   sync(): void
 }
 
-export function fakeWal(): FakeWal {
+function fakeWal(): FakeWal {
   const wal: FakeWal = {
     records: [],
     released: 0,
@@ -65,7 +65,7 @@ export function fakeWal(): FakeWal {
   return wal
 }
 
-export const OPTIONS: LogStoreOptions = {
+const OPTIONS: LogStoreOptions = {
   walFileBytes: 1 << 20,
   cacheBytes: 64 * 1024,
   unflushedBytesMax: 48 * 1024,

@@ -27,7 +27,7 @@ export async function placesOf(
 }
 
 /** What keeps it from being well, in sentences; none when it is. */
-export function unwell({ info, topics }: Places): readonly string[] {
+function unwell({ info, topics }: Places): readonly string[] {
   const reasons: string[] = []
   const there = new Set<string>()
   for (const { nodeId, nodeNumber, state, role } of info.brokers) {
@@ -81,11 +81,7 @@ export async function untilWell(
 }
 
 /** The broker of this node id; undefined: none of those that run. */
-export function brokerOf(
-  cluster: LocalCluster,
-  info: ClusterInfo,
-  node: string,
-): LocalBroker | undefined {
+function brokerOf(cluster: LocalCluster, info: ClusterInfo, node: string): LocalBroker | undefined {
   const found = info.brokers.find(({ nodeId, state }) => nodeId === node && state === 'alive')
   return cluster.brokers.find(({ name }) => name === found?.displayName)
 }

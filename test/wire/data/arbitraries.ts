@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { setBatchCrc } from '../../../src/model/batch/header.ts'
 import { holeBatch } from '../../../src/model/batch/hole.ts'
-import { ENVELOPE_BYTES, type Entry, type SegmentPlace } from '../../../src/model/entry.ts'
+import type { Entry, SegmentPlace } from '../../../src/model/entry.ts'
 import { topicId } from '../../../src/model/ids.ts'
 import { placeOfKey, type SegmentKey } from '../../../src/model/segment-key.ts'
 import { encodeEntries } from '../../../src/wire/data/entries.ts'
@@ -148,7 +148,7 @@ const LOADS: { readonly [K in DataLoad['kind']]: fc.Arbitrary<Extract<DataLoad, 
   ),
 }
 
-export const word: fc.Arbitrary<DataWord> = fc.oneof(...Object.values(WORDS))
+const word: fc.Arbitrary<DataWord> = fc.oneof(...Object.values(WORDS))
 export const load: fc.Arbitrary<DataLoad> = fc.oneof(...Object.values(LOADS))
 export const dataMessage: fc.Arbitrary<DataMessage> = fc.oneof(word, load)
 
@@ -159,7 +159,7 @@ export function written(message: DataMessage): Uint8Array {
   return Buffer.concat(buffersOf(message))
 }
 
-export function buffersOf(message: DataMessage): readonly Uint8Array[] {
+function buffersOf(message: DataMessage): readonly Uint8Array[] {
   if (message.kind === 'append') return appendFrame(message, encoded(message))
   if (message.kind === 'stage') return stageFrame(message, encoded(message))
   if (message.kind === 'fetched') return fetchedFrame(message, encoded(message))
@@ -168,9 +168,4 @@ export function buffersOf(message: DataMessage): readonly Uint8Array[] {
 
 function encoded({ place, entries: some }: DataLoad): ReturnType<typeof encodeEntries> {
   return encodeEntries(place ?? NOWHERE, some)
-}
-
-export function entriesBytes(message: DataMessage): number {
-  if (!('entries' in message)) return 0
-  return message.entries.reduce((sum, { batch }) => sum + ENVELOPE_BYTES + batch.length, 0)
 }

@@ -72,7 +72,7 @@ const errorCode = fc.constantFrom(...(Object.keys(ERRORS) as ErrorCode[]))
 const maybeError = fc.option(errorCode, { nil: undefined })
 const empty: fc.Arbitrary<object> = fc.constant({})
 
-export const policyArbitrary: fc.Arbitrary<TopicPolicy> = fc.record({
+const policyArbitrary: fc.Arbitrary<TopicPolicy> = fc.record({
   partitions: i64,
   rangeMode: fc.constantFrom('auto' as const, 'fixed' as const),
   ranges: i64,
