@@ -4,10 +4,10 @@
 // EASTGUARD_CHURN_TOPICS=100000 makes it as many; the default is what the time of a test run allows.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Admin, Producer } from '../../src/client/api.ts'
 import type { EastGuardClient } from '../../src/client/client.ts'
 import { driven } from '../ports/support.ts'
+import { testApart } from './apart.ts'
 import { heapBytes, Living } from './living.ts'
 
 const TOPICS = Number(process.env['EASTGUARD_CHURN_TOPICS'] ?? 1500)
@@ -16,7 +16,9 @@ const WAVE = 500
 const HEAP_BYTES_PER_TOPIC = 100
 const HEAP_BYTES_NOISE = 3 * 1024 * 1024
 
-test('topics that were created and deleted leave nothing on disk or in memory', async (t) => {
+const PROMISE = 'topics that were created and deleted leave nothing on disk or in memory'
+
+await testApart(import.meta.url, PROMISE, async (tell) => {
   const living = new Living(11, { walFileBytes: 256 * 1024, flushAgeMs: 50 })
   await driven(living.world.clock, async () => {
     await living.start()
@@ -33,15 +35,15 @@ test('topics that were created and deleted leave nothing on disk or in memory', 
     const began = performance.now()
     for (let made = 0; made < TOPICS; made += WAVE) {
       await wave(living, client, producer, made)
-      if ((made / WAVE) % 4 === 3) t.diagnostic(`${made} topics: ${heapBytes()} B`)
+      if ((made / WAVE) % 4 === 3) tell(`${made} topics: ${heapBytes()} B`)
     }
     const seconds = (performance.now() - began) / 1000
     // Routes and time-outs of the last wave have had their time.
     await living.pause(120_000)
     const after = await standing(living, admin)
-    t.diagnostic(`${TOPICS} topics in ${seconds.toFixed(1)} s`)
-    t.diagnostic(`before ${JSON.stringify(before)}`)
-    t.diagnostic(`after  ${JSON.stringify(after)}`)
+    tell(`${TOPICS} topics in ${seconds.toFixed(1)} s`)
+    tell(`before ${JSON.stringify(before)}`)
+    tell(`after  ${JSON.stringify(after)}`)
     assert.deepEqual(after.paths, before.paths)
     assert.equal(after.topics, 1)
     assert.equal(after.segments, 1)

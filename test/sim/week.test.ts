@@ -5,9 +5,9 @@
 // EASTGUARD_WEEK_EVERY_MS=1000 makes it a batch a second; a batch a minute is what the time of a test run allows.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Admin, Producer } from '../../src/client/api.ts'
 import { driven } from '../ports/support.ts'
+import { testApart } from './apart.ts'
 import { heapBytes, Living } from './living.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,7 +27,10 @@ interface Sample {
   readonly heap: number
 }
 
-test('a busy and an idle topic side by side for a week leave WAL, journal, files and memory bounded', async (t) => {
+const PROMISE =
+  'a busy and an idle topic side by side for a week leave WAL, journal, files and memory bounded'
+
+await testApart(import.meta.url, PROMISE, async (tell) => {
   const living = new Living(7)
   const { clock } = living.world
   const samples: Sample[] = []
@@ -98,9 +101,9 @@ test('a busy and an idle topic side by side for a week leave WAL, journal, files
   const most = (what: (one: Sample) => number): number => Math.max(...samples.map(what))
   const settled = samples.filter(({ hour }) => hour > 26)
   const least = (what: (one: Sample) => number): number => Math.min(...settled.map(what))
-  t.diagnostic(`${busyAt.length} batches, ${living.disk.operations} disk operations`)
-  for (const one of samples) if (one.heap > 0) t.diagnostic(JSON.stringify(one))
-  t.diagnostic(
+  tell(`${busyAt.length} batches, ${living.disk.operations} disk operations`)
+  for (const one of samples) if (one.heap > 0) tell(JSON.stringify(one))
+  tell(
     `most: WAL ${most((s) => s.wal.files)} files ${most((s) => s.wal.bytes)} B, journal ` +
       `${most((s) => s.journal.files)} files ${most((s) => s.journal.bytes)} B, segments ` +
       `${most((s) => s.segments)}, files of topics ${most((s) => s.topics.files)}, states ${most((s) => s.states)}`,
