@@ -2,7 +2,7 @@
 // and a data directory that the caller owns. Tests, the torture command and the benchmarks share it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { pause } from './time.ts'
 
@@ -44,30 +44,45 @@ export interface BrokerProcess {
   ready(withinMs?: number): Promise<void>
 }
 
-// Below the ports that systems give to who connects somewhere: one of those would be taken while its broker is away for a moment.
+// Below the ports that systems give to who connects somewhere: one of those would be taken while its broker is away for a
+// moment. So that no other process of these tests takes it either, ports come in blocks, and a process has a block for as
+// long as it listens on the block's first port.
 const FIRST_PORT = 16_384
-const PORTS = 16_384
-const PORTS_EACH = 256
-let nextPort = (process.pid * PORTS_EACH) % PORTS
+const BLOCKS = 256
+const PORTS_EACH = 64
+let block: { readonly first: number; given: number } | undefined
 
-/** Never one that it has given already; processes of near ids begin far from one another. */
+/** Never one that was given already, here or to another process that lives. */
 export async function freePort(): Promise<number> {
-  for (let tried = 0; tried < PORTS; tried++) {
-    const port = FIRST_PORT + nextPort
-    nextPort = (nextPort + 1) % PORTS
-    if (await canListen(port)) return port
+  for (;;) {
+    if (block === undefined || block.given === PORTS_EACH) block = await takeBlock()
+    const port = block.first + block.given++
+    const probe = await listen(port)
+    if (probe === undefined) continue
+    await new Promise((resolve) => probe.close(resolve))
+    return port
   }
-  throw new Error(`none of the ports ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free`)
 }
 
-async function canListen(port: number): Promise<boolean> {
+/** The first of its ports stays taken until the process ends. */
+async function takeBlock(): Promise<{ readonly first: number; given: number }> {
+  for (let tried = 0; tried < BLOCKS; tried++) {
+    const first = FIRST_PORT + ((process.pid + tried) % BLOCKS) * PORTS_EACH
+    const guard = await listen(first)
+    if (guard === undefined) continue
+    guard.unref()
+    return { first, given: 1 }
+  }
+  const last = FIRST_PORT + BLOCKS * PORTS_EACH - 1
+  throw new Error(`no block of the ports ${FIRST_PORT} to ${last} is free`)
+}
+
+async function listen(port: number): Promise<Server | undefined> {
   const server = createServer()
   const free = new Promise<boolean>((resolve) => {
     server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
   })
-  if (!(await free)) return false
-  await new Promise((resolve) => server.close(resolve))
-  return true
+  return (await free) ? server : undefined
 }
 
 /** Starts the process; `ports` keeps a broker where its clients look for it over a restart. */
