@@ -43,7 +43,7 @@ export function makeContext(
     seals: new Seals(log),
     hooks: {
       gave: (key, given) => control().hooks.gave(key, given),
-      staged: (key, token, outcome) => control().hooks.staged(key, token, outcome),
+      staged: (key, token, report) => control().hooks.staged(key, token, report),
       waits: (key) => control().hooks.waits?.(key),
     },
     sendings,

@@ -59,11 +59,14 @@ export interface Forceable {
   readonly highWatermark: number
 }
 
-/** What a holder says of a staging. */
+/** What became of a staging, as its holder says. */
 export type StageOutcome =
   /** All have stored state and tail. Next offsets: of each partition of the range, in order. */
   | { readonly nextOffsets: readonly number[]; readonly stateDigest: string }
   | { readonly failed: readonly FailedReplica[] }
+
+/** What a holder says of a staging when it is asked again: what became of it or, while it is at it, how many bytes it has moved. */
+export type StageReport = StageOutcome | { readonly moved: number }
 
 /** How much of a sealed segment a replica holds. */
 export type InspectAnswer =

@@ -121,12 +121,12 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
   {
     name: 'take a staged segment for committed',
     file: 'src/broker/replica/stager.js',
-    find: 'job.outcome = await this.outcome(copy, order);',
+    find: 'job.outcome = await this.outcome(job);',
     replace:
-      'job.outcome = await this.outcome(copy, order);\n' +
-      "        if ('nextOffsets' in job.outcome && this.jobs.get(keyText(order.key)) === job) {\n" +
-      "            copy.role.segment?.learned?.({ state: 'sealed', endEntry: order.end });\n" +
-      '            copy.role.moved?.();\n' +
+      'job.outcome = await this.outcome(job);\n' +
+      "        if ('nextOffsets' in job.outcome && this.wanted(job)) {\n" +
+      "            job.copy.role.segment?.learned?.({ state: 'sealed', endEntry: job.order.end });\n" +
+      '            job.copy.role.moved?.();\n' +
       '        }',
   },
   {

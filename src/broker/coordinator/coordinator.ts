@@ -312,7 +312,7 @@ export class Coordinator {
         })
       case 'stage-report':
         return this.cares.tell(key, (care, nowMs) => {
-          care.staged(from, message.token, message.outcome, nowMs)
+          care.staged(from, message.token, message.report, nowMs)
         })
     }
   }

@@ -41,7 +41,7 @@ export class Errands {
     }
     this.hooks = {
       gave: (key, given) => tell(key, { kind: 'give-end', key, boot, given }),
-      staged: (key, token, outcome) => tell(key, { kind: 'stage-report', key, token, outcome }),
+      staged: (key, token, report) => tell(key, { kind: 'stage-report', key, token, report }),
     }
   }
 

@@ -3,14 +3,16 @@
 //   holder ── stage: state, state, ... entries, entries, last ──> replica ── LogStore.stagePackage ──> stage-stored
 //
 // A link that breaks takes what was sent of a package with it; it is sent again from its beginning. Parts are not acknowledged
-// one by one: nothing is known of a package until all of it is durable.
+// one by one: nothing is known of a package until all of it is durable. However long that takes, it is waited for as long as the
+// link takes more of the package than it ever had, and links take turns among packages: large ones keep no small ones waiting.
 
 import { EastGuardError, messageOf } from '../../base/errors.ts'
+import { unseenMs } from '../../core/segment/staging.ts'
 import { type Entry, type SegmentPlace, samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import { keyText, placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
-import { encodeEntries, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
+import { encodeEntries, entriesBytes, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
 import { stageFrame } from '../../wire/data/load.ts'
 import type { Stage, StageStored } from '../../wire/data/types.ts'
 import type { DataLinks, Flow } from '../data/types.ts'
@@ -27,11 +29,16 @@ interface Order {
   readonly node: NodeId
   readonly pack: StagePackage
   readonly flow: Flow
-  readonly timer: Timer
+  readonly moved: (bytes: number) => void
+  timer: Timer
   /** What has been given to the link. */
   stateAt: number
   tailAt: number
   last: boolean
+  bytes: number
+  /** What was given to any link at most, and when that grew. */
+  farthest: number
+  movedMs: number
   readonly settle: (failed: string | undefined) => void
 }
 
@@ -47,15 +54,24 @@ export class PackageSender implements StageRoads {
     this.links = links
   }
 
-  async store(node: NodeId, pack: StagePackage): Promise<void> {
+  async store(node: NodeId, pack: StagePackage, moved: (bytes: number) => void): Promise<void> {
     if (node === this.context.nodeId) return await storePackage(this.context, pack)
-    const failed = await this.send(node, pack)
+    const failed = await this.send(node, pack, moved)
     if (failed !== undefined) throw new EastGuardError('NOT_READY', failed)
   }
 
-  private send(node: NodeId, pack: StagePackage): Promise<string | undefined> {
+  giveUp(token: string): void {
+    for (const { pack, settle } of this.orders.values()) {
+      if (pack.token === token) settle('nobody waits for it any more')
+    }
+  }
+
+  private send(
+    node: NodeId,
+    pack: StagePackage,
+    moved: (bytes: number) => void,
+  ): Promise<string | undefined> {
     const id = ++this.lastOrder
-    const { stageTimeoutMs } = this.context.timing
     return new Promise((resolve) => {
       const settle = (failed: string | undefined): void => {
         const order = this.orders.get(id)
@@ -70,11 +86,35 @@ export class PackageSender implements StageRoads {
         bulk: true,
         fill: (budget) => this.fill(id, budget),
       })
-      const late = `it has not stored what was staged within ${stageTimeoutMs} ms`
-      const timer = this.context.clock.after(stageTimeoutMs, () => settle(late))
-      this.orders.set(id, { node, pack, flow, timer, stateAt: 0, tailAt: 0, last: false, settle })
+      const { clock, timing } = this.context
+      const timer = clock.after(timing.stageTimeoutMs, () => this.look(id))
+      this.orders.set(id, {
+        node,
+        pack,
+        flow,
+        moved,
+        timer,
+        stateAt: 0,
+        tailAt: 0,
+        last: false,
+        bytes: 0,
+        farthest: 0,
+        movedMs: clock.monotonic(),
+        settle,
+      })
       flow.ready()
     })
+  }
+
+  private look(id: number): void {
+    const order = this.orders.get(id)
+    if (order === undefined) return
+    const { clock, timing } = this.context
+    const patienceMs = timing.stageTimeoutMs + (order.last ? unseenMs(order.bytes) : 0)
+    const leftMs = order.movedMs + patienceMs - clock.monotonic()
+    if (leftMs > 0) order.timer = clock.after(leftMs, () => this.look(id))
+    else if (order.last) order.settle(`it has not stored what was staged within ${patienceMs} ms`)
+    else order.settle(`the link to it has taken nothing of what was staged for ${patienceMs} ms`)
   }
 
   link(node: NodeId, up: boolean): void {
@@ -83,6 +123,7 @@ export class PackageSender implements StageRoads {
       order.stateAt = 0
       order.tailAt = 0
       order.last = false
+      order.bytes = 0
       if (up) order.flow.ready()
     }
   }
@@ -104,6 +145,7 @@ export class PackageSender implements StageRoads {
       order.stateAt < pack.state.length ? [] : nextEntries(order, budget - state.length)
     order.tailAt += entries.length
     order.last = order.stateAt === pack.state.length && order.tailAt === pack.tail.length
+    this.given(order, state.length + entriesBytes(entries))
     const { key, token, tailFrom, tail } = pack
     return stageFrame(
       {
@@ -119,6 +161,15 @@ export class PackageSender implements StageRoads {
       },
       entries.length === 0 ? NO_ENTRIES : encodeEntries(placeBefore(key), entries),
     )
+  }
+
+  private given(order: Order, bytes: number): void {
+    order.bytes += bytes
+    const more = order.bytes - order.farthest
+    if (more <= 0) return
+    order.farthest = order.bytes
+    order.movedMs = this.context.clock.monotonic()
+    order.moved(more)
   }
 }
 

@@ -1,6 +1,7 @@
 // The holder's part in a roll: it makes the successor's range state, folded to exactly the end, and the tail, and sees that
 // every replica of the successor has both, durable, under the token. A staging costs nothing until it commits: it may fail, be
-// given up, or be ordered anew under another token.
+// given up, or be ordered anew under another token. While it is under way the coordinator is told how much has moved, for that
+// alone says whether to wait.
 //
 //   stage-order ──> fold [committed, end) on a copy of the fold ──> state ─┬─> this broker's own disk
 //                   entries [tailFrom, end)                     ──> tail  ─┴─> the others, over the data port
@@ -8,13 +9,16 @@
 
 import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { RangeState, stateDigest } from '../../core/producers/range-state.ts'
+import { unseenMs } from '../../core/segment/staging.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { FailedReplica, StageOutcome } from '../../model/segment-ends.ts'
 import { keyText, type SegmentKey } from '../../model/segment-key.ts'
+import { entriesBytes } from '../../wire/data/entries.ts'
 import type { StageOrder as StageOrderMessage } from '../../wire/peer/segments.ts'
 import type { RangeContext } from '../range/context.ts'
 import type { RangeCopy } from '../range/copy.ts'
+import { RangeLeader } from '../range/leader.ts'
 import { stagedState } from '../range/load.ts'
 
 export type StageOrder = Omit<StageOrderMessage, 'kind'>
@@ -30,14 +34,19 @@ export interface StagePackage {
   readonly tail: readonly Entry[]
 }
 
-/** How a package gets to a replica's disk; rejects with why not. */
+/** How packages get to replicas' disks. */
 export interface StageRoads {
-  store(node: NodeId, pack: StagePackage): Promise<void>
+  /** `moved`: so many bytes more are on their way. Rejects with why it is not stored. */
+  store(node: NodeId, pack: StagePackage, moved: (bytes: number) => void): Promise<void>
+  /** Nobody waits for the packages under this token any more. */
+  giveUp(token: string): void
 }
 
 interface Job {
-  readonly key: SegmentKey
-  readonly token: string
+  readonly copy: RangeCopy
+  readonly order: StageOrder
+  /** Bytes: of the package when there is one, then of all that was given to links. */
+  moved: number
   outcome: StageOutcome | undefined
 }
 
@@ -55,32 +64,47 @@ export class Stager {
   stage(copy: RangeCopy, order: StageOrder): void {
     const text = keyText(order.key)
     const running = this.jobs.get(text)
-    if (running?.token === order.token) {
-      if (running.outcome !== undefined) this.report(running)
-      return
-    }
-    const job: Job = { key: order.key, token: order.token, outcome: undefined }
+    if (running?.order.token === order.token) return this.report(running)
+    this.forget(order.key)
+    const job: Job = { copy, order, moved: 0, outcome: undefined }
     this.jobs.set(text, job)
-    void this.run(copy, order, job)
+    void this.run(job)
   }
 
   /** The segment has a successor. */
   forget(key: SegmentKey): void {
-    this.jobs.delete(keyText(key))
+    const text = keyText(key)
+    const job = this.jobs.get(text)
+    this.jobs.delete(text)
+    if (job !== undefined) this.roads.giveUp(job.order.token)
   }
 
-  private report({ key, token, outcome }: Job): void {
-    if (outcome !== undefined) this.context.hooks.staged(key, token, outcome)
+  private report({ order: { key, token }, outcome, moved }: Job): void {
+    this.context.hooks.staged(key, token, outcome ?? { moved })
   }
 
-  private async run(copy: RangeCopy, order: StageOrder, job: Job): Promise<void> {
-    job.outcome = await this.outcome(copy, order)
-    // An order under another token has taken its place, or the segment has a successor.
-    if (this.jobs.get(keyText(order.key)) === job) this.report(job)
+  private async run(job: Job): Promise<void> {
+    job.outcome = await this.outcome(job)
+    if (this.wanted(job)) this.report(job)
   }
 
-  private async outcome(copy: RangeCopy, order: StageOrder): Promise<StageOutcome> {
+  /** No order under another token has taken its place, and the segment has no successor. */
+  private wanted(job: Job): boolean {
+    return this.jobs.get(keyText(job.order.key)) === job
+  }
+
+  /** A leader that waits for its own staging must not take back the end meanwhile. */
+  private moved(job: Job, bytes: number): void {
+    job.moved += bytes
+    const { role } = job.copy
+    if (role instanceof RangeLeader) {
+      role.segment?.handsOn(this.context.clock.monotonic() + unseenMs(job.moved))
+    }
+  }
+
+  private async outcome(job: Job): Promise<StageOutcome> {
     const { nodeId, log } = this.context
+    const { copy, order } = job
     let pack: StagePackage
     let nextOffsets: readonly number[]
     try {
@@ -95,15 +119,22 @@ export class Stager {
       log.warn('a successor could not be staged by this broker', { ...copy.fields, why })
       return { failed: [{ node: nodeId, why }] }
     }
-    const stored = order.replicas.map((node) => this.storedAt(node, pack))
+    if (!this.wanted(job)) return { failed: [] }
+    this.moved(job, pack.state.length + entriesBytes(pack.tail))
+    const moved = (bytes: number): void => this.moved(job, bytes)
+    const stored = order.replicas.map((node) => this.storedAt(node, pack, moved))
     const failed = (await Promise.all(stored)).filter((one) => one !== undefined)
     if (failed.length > 0) return { failed }
     return { nextOffsets, stateDigest: stateDigest(pack.state) }
   }
 
-  private async storedAt(node: NodeId, pack: StagePackage): Promise<FailedReplica | undefined> {
+  private async storedAt(
+    node: NodeId,
+    pack: StagePackage,
+    moved: (bytes: number) => void,
+  ): Promise<FailedReplica | undefined> {
     try {
-      await this.roads.store(node, pack)
+      await this.roads.store(node, pack, moved)
       return undefined
     } catch (error) {
       return { node, why: messageOf(error) }
@@ -173,6 +204,7 @@ export function storeHere(context: RangeContext): StageRoads {
       if (node === context.nodeId) return await storePackage(context, pack)
       throw new EastGuardError('NOT_READY', 'this broker reaches no other')
     },
+    giveUp: () => {},
   }
 }
 

@@ -12,7 +12,7 @@ import type {
   Forceable,
   InspectAnswer,
   LeadersEnd,
-  StageOutcome,
+  StageReport,
 } from '../../model/segment-ends.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
 import type { ShardAt, StageOrder, UnfitSegment } from '../../wire/peer/segments.ts'
@@ -28,7 +28,7 @@ export interface Replicas {
   giveEndAsked(key: SegmentKey, attempt: number, why: EndReason): void
   /** The end that was given, or would be, leads to nothing now: produces are to be told. */
   endRefused(key: SegmentKey, code: ErrorCode, text: string): void
-  /** Ordered again, nothing is begun twice, and the outcome is reported again once there is one. */
+  /** Ordered again, nothing is begun twice: it is reported how it stands. Under another token, what was under way is given up. */
   stage(order: Omit<StageOrder, 'kind'>): void
   /** Rejects like `fence`. */
   inspect(key: SegmentKey): Promise<InspectAnswer>
@@ -41,7 +41,7 @@ export interface Replicas {
 /** What replicas have to tell the coordinator of their topic. Repeated by who tells it, every `retryMs` or so: it may be lost. */
 export interface ReplicaHooks {
   gave(key: SegmentKey, given: LeadersEnd): void
-  staged(key: SegmentKey, token: string, outcome: StageOutcome): void
+  staged(key: SegmentKey, token: string, report: StageReport): void
   /** A producer waits for an open segment that cannot go on (`unfit`): it should be seen to first. */
   waits?(key: SegmentKey): void
 }

@@ -40,7 +40,7 @@ import type {
   Forceable,
   LeadersEnd,
   SegmentTiming,
-  StageOutcome,
+  StageReport,
 } from './types.ts'
 
 const RETRY_LEAST_MS = 100
@@ -74,7 +74,7 @@ export class RangeCare {
   private refusedMs: number | undefined
   private asking = new Asking()
   private failures = 0
-  /** Stagings of this segment that were not done in time. */
+  /** Stagings of this segment that stood still. */
   private silences = 0
   private nextTryMs = 0
 
@@ -99,9 +99,11 @@ export class RangeCare {
     return this.quiet
   }
 
-  /** Something is being staged. */
+  /** Something is being staged. What has moved for long already is much: others need not wait until all of it has. */
   get stages(): boolean {
-    return this.staging !== undefined && this.staging.staged === undefined
+    const { staging, timing } = this
+    if (staging === undefined || staging.staged !== undefined) return false
+    return staging.movedMs - staging.sinceMs < timing.stageTimeoutMs
   }
 
   /** Unavailable, under-replicated, damaged: for people. */
@@ -157,13 +159,14 @@ export class RangeCare {
     this.open.fenceAnswered(from, answer, nowMs)
   }
 
-  staged(from: NodeId, token: string, outcome: StageOutcome, nowMs: number): void {
+  staged(from: NodeId, token: string, report: StageReport, nowMs: number): void {
     const { staging } = this
     if (staging === undefined || staging.token !== token || staging.plan.holder !== from) return
     if (staging.staged !== undefined || this.proposal !== undefined) return
-    if ('failed' in outcome) this.stagingFailed(outcome.failed, nowMs)
+    if ('moved' in report) staging.movesOn(report.moved, nowMs)
+    else if ('failed' in report) this.stagingFailed(report.failed, nowMs)
     else {
-      staging.staged = outcome
+      staging.staged = report
       this.options.stagingTook?.(nowMs - staging.sinceMs)
     }
   }
@@ -318,9 +321,9 @@ export class RangeCare {
       if (this.open.cleared(nowMs, this.timing)) this.roll(staging, nowMs, out)
       return
     }
-    // Much to hand on over a slow link takes longer than that: then twice, and twice again.
+    // What a holder needs before anything moves may take longer than that: then twice, and twice again.
     const patience = 2 ** Math.min(3, Math.max(0, this.silences - 1))
-    if (nowMs - staging.sinceMs >= this.timing.stageTimeoutMs * patience) {
+    if (staging.stands(nowMs, this.timing.stageTimeoutMs * patience)) {
       this.silences++
       this.stagingFailed([], nowMs)
       return
@@ -387,7 +390,7 @@ export class RangeCare {
     if (tookMs >= this.timing.stageTimeoutMs) this.options.stagingTook?.(tookMs)
     this.staging = undefined
     const others = replicas.filter((node) => node !== holder)
-    const text = failed.length === 0 ? 'the holder does not say that it is done' : 'not all have it'
+    const text = failed.length === 0 ? 'nothing of it moves any more' : 'not all have it'
     this.report.say('warn', `a staging failed: ${text}`, { holder, replicas, failed })
     if (failed.length === 0 || failed.length >= others.length) this.open.holderFailed(holder)
     for (const { node } of failed) this.avoided.failed(node, nowMs)
@@ -409,7 +412,7 @@ export class RangeCare {
     if (
       staging !== undefined &&
       staging.staged === undefined &&
-      nowMs - staging.sinceMs >= longMs
+      nowMs - staging.movedMs >= longMs
     ) {
       open.holderFailed(staging.plan.holder)
     }

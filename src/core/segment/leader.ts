@@ -183,6 +183,11 @@ export class SegmentLeader {
     }
   }
 
+  /** What comes behind the end that was given is being handed on: until then, that goes for news of it. */
+  handsOn(untilMs: number): void {
+    this.frozenSinceMs = untilMs
+  }
+
   // Leaf functions.
 
   private followerOf(node: NodeId): Following {

@@ -6,6 +6,14 @@ import type { NodeId } from '../../model/ids.ts'
 import type { Candidates } from './care-types.ts'
 import type { EndReason } from './types.ts'
 
+/** What is slower than that is taken to stand still. */
+const UNSEEN_BYTES_PER_MS_LEAST = 4 * 1024
+
+/** How much longer than otherwise to wait for so many bytes: in buffers of a link, and while a disk takes them, nobody sees them move. */
+export function unseenMs(bytes: number): number {
+  return Math.ceil(bytes / UNSEEN_BYTES_PER_MS_LEAST)
+}
+
 export interface StagePlan {
   readonly holder: NodeId
   readonly end: number
@@ -27,6 +35,9 @@ export class Staging {
   readonly token: string
   readonly sinceMs: number
   staged: Staged | undefined
+  /** Since when the holder has said of nothing more that it moved. */
+  movedMs: number
+  private moved = 0
   private sentMs: number | undefined
   private readonly boots = new Map<NodeId, number>()
 
@@ -34,6 +45,19 @@ export class Staging {
     this.plan = plan
     this.token = token
     this.sinceMs = nowMs
+    this.movedMs = nowMs
+  }
+
+  /** The holder is at it, and has moved so many bytes by now. */
+  movesOn(moved: number, nowMs: number): void {
+    if (moved <= this.moved) return
+    this.moved = moved
+    this.movedMs = nowMs
+  }
+
+  /** Nothing of it has moved for longer than anything that is well may need. */
+  stands(nowMs: number, patienceMs: number): boolean {
+    return nowMs - this.movedMs >= patienceMs + unseenMs(this.moved)
   }
 
   /** What is known of a member's start: the first that is heard of holds. */

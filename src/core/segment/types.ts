@@ -9,6 +9,7 @@ export type {
   InspectAnswer,
   LeadersEnd,
   StageOutcome,
+  StageReport,
 } from '../../model/segment-ends.ts'
 
 export interface SegmentTiming {
@@ -20,9 +21,9 @@ export interface SegmentTiming {
   readonly leaseGraceMs: number
   /** For answers of replicas that are alive, once one sure answer is there. */
   readonly fenceWaitMs: number
-  /** A staging that is not done by then is given up and begun anew. */
+  /** A staging of which nothing has moved for so long is given up and begun anew. */
   readonly stageTimeoutMs: number
-  /** A leader that gave an end and learns nothing for so long asks for CancelEnd. */
+  /** A leader that gave an end, and for so long learns nothing and hands nothing on, asks for CancelEnd. */
   readonly frozenTimeoutMs: number
   /** What is asked of another broker is asked again after so long. */
   readonly retryMs: number

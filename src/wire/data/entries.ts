@@ -34,6 +34,12 @@ export function entryBytes({ batch }: Entry): number {
   return ENVELOPE_BYTES + batch.length
 }
 
+export function entriesBytes(entries: readonly Entry[]): number {
+  let bytes = 0
+  for (const entry of entries) bytes += entryBytes(entry)
+  return bytes
+}
+
 /** The batches must not change from now on. */
 export function encodeEntries(place: SegmentPlace, entries: readonly Entry[]): EncodedEntries {
   let own = 0

@@ -8,8 +8,9 @@
 //   14 fence            key
 //   15 fence-answer     key │ number boot │ number end │ number high watermark │ optional text unsure
 //   16 stage-order      key │ text token │ number end │ number tail from │ node ids
-//   17 stage-report     key │ text token │ bool stored │ u32 count, number next offsets │ text digest
-//                                                      │ failed
+//   17 stage-report     key │ text token │ u8 0 │ failed                                              not all have it
+//                                        │ u8 1 │ u32 count, number next offsets │ text digest       stored
+//                                        │ u8 2 │ number bytes                                       under way
 //   18 inspect          key
 //   19 inspect-answer   key │ number boot │ u8 0 │ text digest            whole
 //                                         │ u8 1 │ number end             part
@@ -41,7 +42,7 @@ import {
   type FenceAnswer,
   type InspectAnswer,
   type LeadersEnd,
-  type StageOutcome,
+  type StageReport,
 } from '../../model/segment-ends.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
 import {
@@ -71,6 +72,9 @@ export const SEGMENT_KINDS: readonly SegmentMessage['kind'][] = [
 const KEY_BYTES_MIN = 18
 const SHARD_BYTES_MIN = 5
 const FAILED_MAX = 255
+const FAILED = 0
+const STORED = 1
+const MOVED = 2
 const WHOLE = 0
 const PART = 1
 const DAMAGED = 2
@@ -119,7 +123,7 @@ function writeOfSegment(w: ByteWriter, message: OfSegment): void {
       return
     case 'stage-report':
       w.text(message.token)
-      writeOutcome(w, message.outcome)
+      writeReport(w, message.report)
       return
     case 'inspect-answer':
       writeNumber(w, message.boot)
@@ -175,7 +179,7 @@ function readOfSegment(r: ByteReader, kind: OfSegment['kind']): OfSegment {
         replicas: readNodeIds(r),
       }
     case 'stage-report':
-      return { kind, key, token: r.text(), outcome: readOutcome(r) }
+      return { kind, key, token: r.text(), report: readReport(r) }
     case 'inspect-answer':
       return { kind, key, boot: readNumber(r), answer: readInspected(r) }
     case 'fence':
@@ -263,18 +267,31 @@ function readAnswer(r: ByteReader): FenceAnswer {
   }
 }
 
-function writeOutcome(w: ByteWriter, outcome: StageOutcome): void {
-  const stored = 'stateDigest' in outcome
-  w.bool(stored)
-  if (stored) {
-    writeList(w, outcome.nextOffsets, writeNumber)
-    w.text(outcome.stateDigest)
-  } else writeFailed(w, outcome.failed)
+function writeReport(w: ByteWriter, report: StageReport): void {
+  if ('moved' in report) {
+    w.u8(MOVED)
+    writeNumber(w, report.moved)
+  } else if ('failed' in report) {
+    w.u8(FAILED)
+    writeFailed(w, report.failed)
+  } else {
+    w.u8(STORED)
+    writeList(w, report.nextOffsets, writeNumber)
+    w.text(report.stateDigest)
+  }
 }
-function readOutcome(r: ByteReader): StageOutcome {
-  return r.bool()
-    ? { nextOffsets: readList(r, 1, readNumber), stateDigest: r.text() }
-    : { failed: readFailed(r) }
+function readReport(r: ByteReader): StageReport {
+  const kind = r.u8()
+  switch (kind) {
+    case FAILED:
+      return { failed: readFailed(r) }
+    case STORED:
+      return { nextOffsets: readList(r, 1, readNumber), stateDigest: r.text() }
+    case MOVED:
+      return { moved: readNumber(r) }
+    default:
+      throw new Truncated(`a staging is reported with ${kind}`)
+  }
 }
 
 function writeInspected(w: ByteWriter, answer: InspectAnswer): void {

@@ -9,7 +9,7 @@ import type {
   FenceAnswer,
   InspectAnswer,
   LeadersEnd,
-  StageOutcome,
+  StageReport,
 } from '../../model/segment-ends.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
 
@@ -99,10 +99,10 @@ export interface StageOrder extends OfSegment {
   readonly replicas: readonly NodeId[]
 }
 
-interface StageReport extends OfSegment {
+interface StageReported extends OfSegment {
   readonly kind: 'stage-report'
   readonly token: string
-  readonly outcome: StageOutcome
+  readonly report: StageReport
 }
 
 /** To a replica of a sealed segment. */
@@ -125,6 +125,6 @@ export type SegmentMessage =
   | Fence
   | FenceAnswered
   | StageOrder
-  | StageReport
+  | StageReported
   | Inspect
   | Inspected

@@ -16,7 +16,7 @@ import { nodeCompute } from '../../../src/io/compute/node-compute.ts'
 import { systemRandom } from '../../../src/io/random/system-random.ts'
 import { type NodeId, nodeId, topicId } from '../../../src/model/ids.ts'
 import { POLICY_DEFAULTS, type TopicPolicy } from '../../../src/model/policy.ts'
-import type { LeadersEnd, StageOutcome } from '../../../src/model/segment-ends.ts'
+import type { LeadersEnd, StageOutcome, StageReport } from '../../../src/model/segment-ends.ts'
 import type { SegmentKey } from '../../../src/model/segment-key.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
@@ -175,9 +175,9 @@ export class Rig {
 
   readonly failedStages: StageOutcome[] = []
 
-  private staged(key: SegmentKey, token: string, outcome: StageOutcome): void {
+  private staged(key: SegmentKey, token: string, outcome: StageReport): void {
     const roll = this.rolling.get(token)
-    if (roll === undefined) return
+    if (roll === undefined || 'moved' in outcome) return
     this.rolling.delete(token)
     if ('failed' in outcome) {
       this.failedStages.push(outcome)

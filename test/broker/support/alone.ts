@@ -7,7 +7,7 @@ import type { MetadataLog } from '../../../src/broker/metadata/types.ts'
 import type { Control, ReplicaHooks, Replicas } from '../../../src/broker/replica/types.ts'
 import { rangeByNumber } from '../../../src/core/metadata/lookup.ts'
 import type { NodeId } from '../../../src/model/ids.ts'
-import type { StageOutcome } from '../../../src/model/segment-ends.ts'
+import type { StageReport } from '../../../src/model/segment-ends.ts'
 import { keyText, type SegmentKey } from '../../../src/model/segment-key.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Log } from '../../../src/ports/log.ts'
@@ -94,9 +94,9 @@ class Alone implements ReplicaHooks {
     this.replicas.stage({ key, token, end, tailFrom, replicas: [this.parts.nodeId] })
   }
 
-  staged(key: SegmentKey, token: string, outcome: StageOutcome): void {
+  staged(key: SegmentKey, token: string, outcome: StageReport): void {
     const roll = this.rolls.get(keyText(key))
-    if (roll?.token !== token || roll.proposing) return
+    if (roll?.token !== token || roll.proposing || 'moved' in outcome) return
     if ('failed' in outcome) {
       this.failed(key, outcome.failed[0]?.why)
       return

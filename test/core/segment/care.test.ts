@@ -417,21 +417,6 @@ test('the outcome of an earlier proposal says nothing of the present one', () =>
   assert.equal(script.all('stage').length, 1)
 })
 
-test('a holder that needs long gets longer each time, when there is no other', () => {
-  const script = fenced()
-  script.answers('A', 5)
-  script.answers('B', 1, { unsure: 'damage' })
-  script.answers('C', 1, { unsure: 'damage' })
-  const begun: number[] = []
-  while (script.nowMs < 90_000) {
-    const before = script.all('stage').at(-1)?.token
-    script.passes(50)
-    if (script.all('stage').at(-1)?.token !== before) begun.push(script.nowMs)
-  }
-  const lasted = begun.slice(1).map((at, i) => Math.floor((at - (begun[i] as number)) / 5000))
-  assert.deepEqual(lasted.slice(0, 4), [1, 2, 4, 8])
-})
-
 test('a leader that takes its end back again and again, since it cannot hand on what it has, is replaced', () => {
   const script = new CareScript()
   script.gives('A', { end: 3 }, 'B')

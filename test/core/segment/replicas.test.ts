@@ -21,6 +21,20 @@ test('a leader appends nothing while an end of its own may commit', () => {
   assert.throws(() => segment.appended(0), AssertionFailed)
 })
 
+test('a leader takes no end back while what comes behind it is being handed on', () => {
+  const segment = leader()
+  const { frozenTimeoutMs } = SEGMENT_TIMING
+  segment.roll('full')
+  segment.tick(0)
+  for (let now = 0; now < 10 * frozenTimeoutMs; now += 1000) {
+    segment.handsOn(now)
+    segment.tick(now + 999)
+    assert.equal(segment.wantsCancel, false)
+  }
+  segment.tick(11 * frozenTimeoutMs)
+  assert.equal(segment.wantsCancel, true)
+})
+
 test('a leader goes on under the attempt that it learned of, and gives its next end under it', () => {
   const segment = leader()
   segment.learned({ state: 'open', attempt: 3 })

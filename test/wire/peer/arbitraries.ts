@@ -241,9 +241,10 @@ const SEGMENT: {
     kind: fc.constant('stage-report'),
     key,
     token: text,
-    outcome: fc.oneof(
+    report: fc.oneof(
       fc.record({ nextOffsets: fc.array(whole, few), stateDigest: text }),
       fc.record({ failed }),
+      fc.record({ moved: whole }),
     ),
   }),
   inspect: fc.record({ kind: fc.constant('inspect'), key }),
