@@ -1,7 +1,7 @@
 // The links on the data port: entries to the other brokers and from them, fairly among the segments that they are of.
 //
-//   out   open, append, watermarks, stage, fetch         this broker leads, holds or asks
-//   in    opened, acks, refuse, stage-stored, fetched    the peer does
+//   out   open, append, watermarks, stage, stage-dropped, fetch    this broker leads, holds or asks
+//   in    opened, acks, refuse, stage-stored, fetched              the peer does
 //
 // As long as a connection holds nothing of a flow is lost or comes in another order. When it breaks, both sides are told, each
 // as soon as it knows; what was on the way then may have arrived or not, and channels have to be opened anew.
@@ -47,6 +47,7 @@ const WAYS: Readonly<Record<DataMessage['kind'], Way>> = {
   append: 'out',
   watermarks: 'out',
   stage: 'out',
+  'stage-dropped': 'out',
   fetch: 'out',
   opened: 'in',
   acks: 'in',

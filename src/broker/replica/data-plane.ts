@@ -61,6 +61,8 @@ export class DataPlane {
         return this.received.receive(from, message)
       case 'stage-stored':
         return this.packages.stored(from, message)
+      case 'stage-dropped':
+        return this.received.dropped(from, message)
       case 'fetch':
         return this.served.receive(from, message)
       case 'fetched':

@@ -5,23 +5,29 @@
 // A link that breaks takes what was sent of a package with it; it is sent again from its beginning. Parts are not acknowledged
 // one by one: nothing is known of a package until all of it is durable. However long that takes, it is waited for as long as the
 // link takes more of the package than it ever had, and links take turns among packages: large ones keep no small ones waiting.
+// A holder that gives a package up says so (stage-dropped), and what came of it goes; so does what came on a link that broke.
 
 import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { unseenMs } from '../../core/segment/staging.ts'
 import { type Entry, type SegmentPlace, samePlace } from '../../model/entry.ts'
 import type { NodeId } from '../../model/ids.ts'
-import { keyText, placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
+import { MIB } from '../../model/policy.ts'
+import { placeOfKey, type SegmentKey } from '../../model/segment-key.ts'
 import type { Timer } from '../../ports/clock.ts'
 import { encodeEntries, entriesBytes, entryBytes, NO_ENTRIES } from '../../wire/data/entries.ts'
 import { stageFrame } from '../../wire/data/load.ts'
-import type { Stage, StageStored } from '../../wire/data/types.ts'
+import type { Stage, StageDropped, StageStored } from '../../wire/data/types.ts'
 import type { DataLinks, Flow } from '../data/types.ts'
 import type { RangeContext } from '../range/context.ts'
 import { type StagePackage, type StageRoads, storePackage } from './stager.ts'
 
 const PART_BYTES = 256 * 1024
 /** Of one package, state and tail. */
-const PACKAGE_BYTES_MAX = 256 * 1024 * 1024
+const PACKAGE_BYTES_MAX = 256 * MIB
+/** Of all packages that a broker takes at a time, until each is on its disk. */
+const TAKEN_BYTES_MAX = 320 * MIB
+/** Of these, for packages of one part: those that take long never keep them out. */
+const FOR_SMALL_BYTES = 64 * MIB
 const NO_STATE = new Uint8Array(0)
 const NO_FRAMES: readonly Uint8Array[] = []
 
@@ -79,6 +85,9 @@ export class PackageSender implements StageRoads {
         this.orders.delete(id)
         order.timer.cancel()
         order.flow.close()
+        const begun = order.bytes > 0
+        if (failed !== undefined && begun)
+          this.links.send(node, { kind: 'stage-dropped', order: id })
         resolve(failed)
       }
       const flow = this.links.flow(node, {
@@ -191,20 +200,24 @@ function nextEntries({ pack, tailAt, stateAt }: Order, budget: number): readonly
 }
 
 interface Assembly {
-  /** Of the successor. */
-  readonly segment: string
-  readonly state: Uint8Array
+  state: Uint8Array
   stateAt: number
   readonly tail: Entry[]
+  /** Counted as taken, of state and tail. */
   bytes: number
+  heardMs: number
 }
+
+/** What a peer sends on its present connection, by its order. */
+type Orders = Map<number, Assembly>
 
 /** Packages from holders elsewhere, into this broker's store. */
 export class PackageReceiver {
   private readonly context: RangeContext
   private readonly links: DataLinks
-  /** By peer, then by its order. */
-  private readonly peers = new Map<NodeId, Map<number, Assembly>>()
+  private readonly peers = new Map<NodeId, Orders>()
+  /** On their way here, and from here to the disk. */
+  private taken = 0
 
   constructor(context: RangeContext, links: DataLinks) {
     this.context = context
@@ -212,67 +225,101 @@ export class PackageReceiver {
   }
 
   link(node: NodeId): void {
+    for (const { bytes } of this.peers.get(node)?.values() ?? []) this.taken -= bytes
     this.peers.delete(node)
+  }
+
+  dropped(from: NodeId, { order }: StageDropped): void {
+    const orders = this.peers.get(from)
+    if (orders !== undefined) this.drop(orders, order)
   }
 
   receive(from: NodeId, part: Stage): void {
     const { order } = part
-    const orders = this.peers.get(from) ?? new Map<number, Assembly>()
+    const orders: Orders = this.peers.get(from) ?? new Map<number, Assembly>()
     this.peers.set(from, orders)
-    const answer = (failed: string | undefined): void => {
-      // Another start of the peer has given its number to another package, of which nothing is stored yet.
-      if (this.peers.get(from) !== orders) return
-      this.links.send(from, { kind: 'stage-stored', order, failed })
-    }
     try {
-      const whole = assemble(orders, part)
+      const known = orders.get(order)
+      // A part of something that was given up.
+      if (known === undefined && part.stateOffset > 0) return
+      const assembly = known ?? { state: NO_STATE, stateAt: 0, tail: [], bytes: 0, heardMs: 0 }
+      orders.set(order, assembly)
+      this.take(assembly, part, known === undefined)
+      const whole = assemble(assembly, part)
       if (whole === undefined) return
       orders.delete(order)
-      this.store(whole).then(
-        () => answer(undefined),
-        (error: unknown) => answer(messageOf(error)),
+      this.store(whole, assembly.bytes).then(
+        () => this.answer(from, orders, order, undefined),
+        (error: unknown) => this.answer(from, orders, order, messageOf(error)),
       )
     } catch (error) {
-      orders.delete(order)
-      answer(messageOf(error))
+      this.drop(orders, order)
+      this.answer(from, orders, order, messageOf(error))
     }
   }
 
-  private async store(pack: StagePackage): Promise<void> {
-    // The same package by another way, or sent again after the link broke.
-    if (this.context.staged.has(pack.key, pack.token)) return
-    await storePackage(this.context, pack)
+  private answer(from: NodeId, orders: Orders, order: number, failed: string | undefined): void {
+    // Another start of the peer has given its number to another package, of which nothing is stored yet.
+    if (this.peers.get(from) !== orders) return
+    this.links.send(from, { kind: 'stage-stored', order, failed })
+  }
+
+  /** Memory for a part, and with the first one for all of the state; throws, before it is there, when that is too much. */
+  private take(assembly: Assembly, { stateBytes, entries, last }: Stage, first: boolean): void {
+    const bytes = (first ? stateBytes : 0) + entriesBytes(entries)
+    if (assembly.bytes + bytes > PACKAGE_BYTES_MAX) throw tooLarge()
+    assembly.heardMs = this.context.clock.monotonic()
+    const most = first && last ? TAKEN_BYTES_MAX : TAKEN_BYTES_MAX - FOR_SMALL_BYTES
+    if (this.taken + bytes > most) this.dropIdle()
+    if (this.taken + bytes > most) throw noRoom(this.taken)
+    this.taken += bytes
+    assembly.bytes += bytes
+    if (first) assembly.state = new Uint8Array(stateBytes)
+  }
+
+  /** Its holder would have given it up by now; but word of that is lost when there is no room for it. */
+  private dropIdle(): void {
+    const sinceMs = this.context.clock.monotonic() - this.context.timing.stageTimeoutMs
+    for (const [node, orders] of this.peers) {
+      for (const [order, { heardMs }] of orders) {
+        if (heardMs >= sinceMs) continue
+        this.drop(orders, order)
+        this.answer(node, orders, order, 'it has heard nothing more of what was staged')
+      }
+    }
+  }
+
+  private drop(orders: Orders, order: number): void {
+    this.taken -= orders.get(order)?.bytes ?? 0
+    orders.delete(order)
+  }
+
+  private async store(pack: StagePackage, bytes: number): Promise<void> {
+    try {
+      // The same package by another way, or sent again after the link broke.
+      if (this.context.staged.has(pack.key, pack.token)) return
+      await storePackage(this.context, pack)
+    } finally {
+      this.taken -= bytes
+    }
   }
 }
 
 /** The whole package, with its last part. */
-function assemble(orders: Map<number, Assembly>, part: Stage): StagePackage | undefined {
-  const { order, stateOffset, state, place, entries, tailFrom } = part
-  let assembly = orders.get(order)
-  if (assembly === undefined) {
-    // A part of something that was given up.
-    if (stateOffset > 0) return undefined
-    if (part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
-    const segment = keyText(part.key)
-    // What was too slow was given up, and nobody says so: it must not pile up here.
-    for (const [old, one] of orders) if (one.segment === segment) orders.delete(old)
-    const memory = new Uint8Array(part.stateBytes)
-    assembly = { segment, state: memory, stateAt: 0, tail: [], bytes: 0 }
-    orders.set(order, assembly)
-  }
-  if (stateOffset !== assembly.stateAt) throw outOfOrder()
+function assemble(assembly: Assembly, part: Stage): StagePackage | undefined {
+  const { stateBytes, stateOffset, state, place, entries, tailFrom } = part
+  const known = stateBytes === assembly.state.length
+  if (!known || stateOffset !== assembly.stateAt) throw outOfOrder()
   assembly.state.set(state, stateOffset)
   assembly.stateAt += state.length
   if (place !== undefined && !samePlace(place, placeBefore(part.key))) throw outOfOrder()
   for (const entry of entries) {
     if (entry.entryNumber !== tailFrom + assembly.tail.length) throw outOfOrder()
     assembly.tail.push(entry)
-    assembly.bytes += entryBytes(entry)
   }
-  if (assembly.bytes + part.stateBytes > PACKAGE_BYTES_MAX) throw tooLarge()
   if (!part.last) return undefined
   const { key, token } = part
-  const whole = assembly.stateAt === part.stateBytes && assembly.tail.length === part.end - tailFrom
+  const whole = assembly.stateAt === stateBytes && assembly.tail.length === part.end - tailFrom
   if (!whole) throw outOfOrder()
   return { key, token, state: assembly.state, tailFrom, tail: assembly.tail }
 }
@@ -287,4 +334,9 @@ function outOfOrder(): EastGuardError {
 function tooLarge(): EastGuardError {
   const message = `what is to be staged is larger than ${PACKAGE_BYTES_MAX} bytes`
   return new EastGuardError('MALFORMED_REQUEST', message)
+}
+
+function noRoom(taken: number): EastGuardError {
+  const message = `there is no room for what is to be staged: ${taken} bytes are taken already`
+  return new EastGuardError('NOT_READY', message)
 }

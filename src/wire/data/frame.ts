@@ -6,7 +6,7 @@
 //   32 open          word.ts         36 watermarks     word.ts         40 fetch      word.ts
 //   33 opened        word.ts         37 refuse         word.ts         41 fetched    load.ts
 //   34 append        load.ts         38 stage          load.ts
-//   35 acks          word.ts         39 stage-stored   word.ts
+//   35 acks          word.ts         39 stage-stored   word.ts         42 stage-dropped   word.ts
 //
 // `length` counts the bytes behind it. The entries have their own checksums (entries.ts) and are not covered again: they are
 // nearly all of the bytes. How many they are stands in the head's checksum, so none is missing unnoticed. Kinds below 32 are
@@ -32,6 +32,7 @@ const KINDS: readonly DataMessage['kind'][] = [
   'stage-stored',
   'fetch',
   'fetched',
+  'stage-dropped',
 ]
 
 /** 'EGDL', of the hellos on this port. */

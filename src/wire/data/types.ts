@@ -1,7 +1,7 @@
 // What one broker tells another about the entries of a segment. A connection has a dialer, who leads, holds or asks, and an
 // acceptor, who follows, stores or has; so a message says by its kind which way it goes.
 //
-//   dialer -> acceptor    open, append, watermarks, stage, fetch
+//   dialer -> acceptor    open, append, watermarks, stage, stage-dropped, fetch
 //   acceptor -> dialer    opened, acks, refuse, stage-stored, fetched
 //
 // A channel is a segment and a follower of it, by a number that its leader chose when it opened it on this connection: what
@@ -105,6 +105,12 @@ export interface StageStored {
   readonly failed: string | undefined
 }
 
+/** The sender sends nothing more of it: what came may go. */
+export interface StageDropped {
+  readonly kind: 'stage-dropped'
+  readonly order: number
+}
+
 /** Entries for a copy that lacks them. */
 export interface Fetch {
   readonly kind: 'fetch'
@@ -130,7 +136,15 @@ export interface Fetched extends Entries {
 }
 
 /** What carries nothing large. */
-export type DataWord = Open | Opened | Acks | Watermarks | Refuse | StageStored | Fetch
+export type DataWord =
+  | Open
+  | Opened
+  | Acks
+  | Watermarks
+  | Refuse
+  | StageStored
+  | StageDropped
+  | Fetch
 /** What carries entries, or a state. */
 export type DataLoad = Append | Stage | Fetched
 export type DataMessage = DataWord | DataLoad

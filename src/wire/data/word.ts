@@ -8,6 +8,7 @@
 //   watermarks     u32 count │ per channel: u32 channel │ u64 high watermark
 //   refuse         u32 channel │ u64 entry number │ text why
 //   stage-stored   u64 order │ optional text failed
+//   stage-dropped  u64 order
 //   fetch          u64 id │ key │ optional text token │ u64 from │ u64 below │ u32 bytes at most
 
 import { unreachable } from '../../base/assert.ts'
@@ -54,6 +55,9 @@ function writeWord(w: ByteWriter, word: DataWord): void {
       w.i64(word.order)
       writeOptionalText(w, word.failed)
       return
+    case 'stage-dropped':
+      w.i64(word.order)
+      return
     case 'fetch':
       w.i64(word.id)
       writeKey(w, word.key)
@@ -90,6 +94,8 @@ export function readWord(kind: DataWord['kind'], r: ByteReader): DataWord {
       return { kind, channel: r.u32(), entryNumber: r.u53(), why: r.text() }
     case 'stage-stored':
       return { kind, order: r.u53(), failed: readOptionalText(r) }
+    case 'stage-dropped':
+      return { kind, order: r.u53() }
     case 'fetch':
       return {
         kind,

@@ -12,9 +12,12 @@ import { nodeId, topicId } from '../../../src/model/ids.ts'
 import { placeOfKey } from '../../../src/model/segment-key.ts'
 import type { DataWord, Stage } from '../../../src/wire/data/types.ts'
 import { Model } from '../../storage/segment/rig.ts'
-import { manualClock } from '../../storage/support/ports.ts'
+import { type ManualClock, manualClock } from '../../storage/support/ports.ts'
 
 const HOLDER = nodeId('aa'.repeat(16))
+const ANOTHER = nodeId('cc'.repeat(16))
+const MIB = 1024 * 1024
+const { stageTimeoutMs } = SEGMENT_TIMING
 
 function stageOf(order: number, segment: number): Stage {
   const state = new Uint8Array(3)
@@ -39,12 +42,16 @@ interface World {
   readonly told: DataWord[]
   /** Of each package that is being stored: it is durable. */
   readonly writes: (() => void)[]
+  readonly clock: ManualClock
 }
 
 function world(): World {
   const told: DataWord[] = []
   const writes: (() => void)[] = []
+  const clock = manualClock()
   const context = {
+    clock,
+    timing: SEGMENT_TIMING,
     staged: new StagedBook(),
     stored: () => {},
     store: { stagePackage: () => new Promise<void>((resolve) => writes.push(resolve)) },
@@ -52,7 +59,7 @@ function world(): World {
   const links = {
     send: (_to: unknown, word: DataWord) => told.push(word) > 0,
   } as unknown as DataLinks
-  return { receiver: new PackageReceiver(context, links), told, writes }
+  return { receiver: new PackageReceiver(context, links), told, writes, clock }
 }
 
 test('a package that an earlier connection brought is no answer to the number that a new one gives to another', async () => {
@@ -69,13 +76,14 @@ test('a package that an earlier connection brought is no answer to the number th
   assert.deepEqual(told, [{ kind: 'stage-stored', order: 1, failed: undefined }])
 })
 
-test('of a package that was given up and begun anew only the new one is kept', async () => {
+test('of a package that was given up nothing is kept', async () => {
   const { receiver, told, writes } = world()
   const whole = stageOf(1, 2)
   const [first, rest] = [whole.state.subarray(0, 1), whole.state.subarray(1)]
   receiver.receive(HOLDER, { ...whole, state: first, last: false })
   receiver.receive(HOLDER, { ...whole, order: 2, state: first, last: false })
-  // What was still on its way of the first finds nothing to go on with.
+  receiver.dropped(HOLDER, { kind: 'stage-dropped', order: 1 })
+  // Nor is there anything to go on with.
   receiver.receive(HOLDER, { ...whole, state: rest, stateOffset: 1 })
   assert.equal(writes.length, 0)
   receiver.receive(HOLDER, { ...whole, order: 2, state: rest, stateOffset: 1 })
@@ -96,9 +104,86 @@ test('a tail of another segment than the one before the successor is not stored'
   assert.equal(writes.length, 1)
 })
 
-const { stageTimeoutMs } = SEGMENT_TIMING
 const STEP_MS = 100
-const MIB = 1024 * 1024
+
+/** The first part of a large one. */
+function announced(order: number, stateBytes: number): Stage {
+  return { ...stageOf(order, order), stateBytes, last: false }
+}
+
+function refusals(told: readonly DataWord[]): readonly number[] {
+  return told.map((word) => {
+    assert.equal(word.kind, 'stage-stored')
+    assert.match(word.failed ?? '', /no room/)
+    return word.order
+  })
+}
+
+test('what is announced is refused before it is there when others have taken the room, from whichever holders', () => {
+  const { receiver, told } = world()
+  for (let order = 1; order <= 200; order++) {
+    receiver.receive(order % 2 === 0 ? HOLDER : ANOTHER, announced(order, 4 * MIB))
+  }
+  const taken = 64
+  assert.deepEqual(
+    refusals(told),
+    Array.from({ length: 200 - taken }, (_, i) => taken + 1 + i),
+  )
+  // Nothing of a large one that is refused is in the way of the others, nor of those that come in one part.
+  receiver.receive(HOLDER, { ...stageOf(1000, 9), state: new Uint8Array(4), stateBytes: 4 })
+  assert.equal(told.length, 200 - taken)
+})
+
+test('room is there again when a holder gives up what it sent, its link breaks, or all of it is on the disk', async () => {
+  const { receiver, told, writes } = world()
+  const large = announced(1, 256 * MIB - 3)
+  receiver.receive(HOLDER, large)
+  receiver.dropped(HOLDER, { kind: 'stage-dropped', order: 1 })
+  receiver.receive(HOLDER, { ...large, order: 2 })
+  receiver.link(HOLDER)
+  receiver.receive(ANOTHER, announced(3, 200 * MIB))
+  receiver.receive(HOLDER, { ...stageOf(4, 2), last: false, stateBytes: 56 * MIB })
+  assert.deepEqual(told, [])
+  const rest = new Uint8Array(56 * MIB - 3)
+  receiver.receive(HOLDER, { ...stageOf(4, 2), stateBytes: 56 * MIB, state: rest, stateOffset: 3 })
+  // It is still in memory while it is being written, and when its link has broken.
+  receiver.link(HOLDER)
+  receiver.receive(HOLDER, announced(5, MIB))
+  assert.deepEqual(refusals(told), [5])
+  writes[0]?.()
+  await turn()
+  receiver.receive(HOLDER, announced(6, 56 * MIB))
+  assert.equal(told.length, 1)
+})
+
+test('where room is short, what nobody has sent anything of for long makes way', () => {
+  const { receiver, told, clock } = world()
+  receiver.receive(HOLDER, announced(1, 100 * MIB))
+  receiver.receive(ANOTHER, announced(2, 100 * MIB))
+  clock.advance(stageTimeoutMs)
+  const more = { ...announced(2, 100 * MIB), stateOffset: 3 }
+  receiver.receive(ANOTHER, more)
+  receiver.receive(ANOTHER, announced(3, 57 * MIB))
+  assert.deepEqual(refusals(told), [3])
+  clock.advance(1)
+  receiver.receive(ANOTHER, announced(4, 57 * MIB))
+  assert.deepEqual(
+    told.slice(1).map((word) => word.kind === 'stage-stored' && word.order),
+    [1],
+  )
+  // Who moves is not driven out.
+  receiver.receive(ANOTHER, { ...more, stateOffset: 6 })
+  assert.equal(told.length, 2)
+})
+
+test('a tail may be no larger than what was announced leaves room for', () => {
+  const { receiver, told, writes } = world()
+  const entry = new Model().make(0, 100)
+  const part = { ...stageOf(1, 2), end: 1, entries: [entry] }
+  receiver.receive(HOLDER, { ...part, last: false, stateBytes: 256 * MIB - 50 })
+  assert.equal(writes.length, 0)
+  assert.match(JSON.stringify(told), /is larger than/)
+})
 
 /** A link to a replica that takes so many bytes in each step. */
 class SlowLink {
@@ -108,6 +193,7 @@ class SlowLink {
   /** How the package that was sent ended. */
   outcome: string | undefined
   moved = 0
+  readonly words: DataWord[] = []
   private readonly flows: FlowOptions[] = []
 
   constructor() {
@@ -119,6 +205,7 @@ class SlowLink {
         const close = (): void => void this.flows.splice(this.flows.indexOf(flow), 1)
         return { ready: () => {}, close }
       },
+      send: (_to: unknown, word: DataWord) => this.words.push(word) > 0,
     }
     this.sender = new PackageSender(
       context as unknown as RangeContext,
@@ -179,6 +266,7 @@ test('a package of which the link takes no more is given up, and so is one that 
   assert.equal(stuck.outcome, undefined)
   await stuck.passes(STEP_MS)
   assert.match(stuck.outcome ?? '', /taken nothing/)
+  assert.deepEqual(stuck.words, [{ kind: 'stage-dropped', order: 1 }])
 
   const broken = new SlowLink()
   broken.store(40 * MIB)

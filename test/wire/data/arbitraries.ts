@@ -97,6 +97,7 @@ const WORDS: { readonly [K in DataWord['kind']]: fc.Arbitrary<Extract<DataWord, 
     order: u53,
     failed: optionalText,
   }),
+  'stage-dropped': fc.record({ kind: fc.constant('stage-dropped'), order: u53 }),
   fetch: fc.record({
     kind: fc.constant('fetch'),
     id: u53,
