@@ -328,7 +328,7 @@ export class Broker {
     this.data?.stop()
     this.context.ticking.stop()
     for (const runtime of this.runtimes.all()) runtime.stop()
-    await this.context.seals.settled()
+    await this.context.seals.stop()
     await Promise.allSettled(this.dropping.values())
   }
 }

@@ -40,7 +40,7 @@ export function makeContext(
     ticking: new Ticking(clock),
     staged: new StagedBook(),
     census: new Census((topicId) => metadata.shardOf(topicId)),
-    seals: new Seals(log),
+    seals: new Seals(clock, log),
     hooks: {
       gave: (key, given) => control().hooks.gave(key, given),
       staged: (key, token, report) => control().hooks.staged(key, token, report),

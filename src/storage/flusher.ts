@@ -62,7 +62,7 @@ class Flusher implements SegmentEngine, FlushRequests {
   private readonly held: Set<Segment> = new Set()
   private timer: Timer | undefined
   private closed = false
-  private failed = false
+  private failure: Error | undefined
 
   constructor(env: SegmentEnv) {
     this.env = env
@@ -170,6 +170,8 @@ class Flusher implements SegmentEngine, FlushRequests {
     this.ready.delete(segment)
     await this.running.get(segment)
     this.ready.delete(segment)
+    // After a failed sync another one succeeds and proves nothing.
+    if (this.failure !== undefined) throw this.failure
   }
 
   letGo(segment: Segment): void {
@@ -235,7 +237,8 @@ class Flusher implements SegmentEngine, FlushRequests {
   }
 
   private want(segment: Segment, wanted: Wanted): void {
-    if (this.closed || this.failed || segment.retired || this.held.has(segment)) return
+    if (this.closed || this.failure !== undefined || segment.retired || this.held.has(segment))
+      return
     const before = this.ready.get(segment)
     if (before === undefined || RANK[before] < RANK[wanted]) this.ready.set(segment, wanted)
     this.pump()
@@ -244,7 +247,7 @@ class Flusher implements SegmentEngine, FlushRequests {
   private pump(): void {
     const now = this.env.clock.monotonic()
     for (const [segment, wanted] of this.ready) {
-      if (this.running.size >= JOBS_MAX || this.closed || this.failed) return
+      if (this.running.size >= JOBS_MAX || this.closed || this.failure !== undefined) return
       if (this.running.has(segment) || now < (this.putOff.get(segment)?.until ?? 0)) continue
       this.ready.delete(segment)
       this.running.set(segment, this.run(segment, wanted))
@@ -303,8 +306,13 @@ class Flusher implements SegmentEngine, FlushRequests {
       this.waiters.delete(segment)
       return
     }
-    this.failed = true
+    this.fail(error)
+  }
+
+  fail(error: unknown): void {
+    if (this.failure !== undefined) return
     const failure = error instanceof Error ? error : new Error(String(error))
+    this.failure = failure
     for (const waiting of this.waiters.values()) {
       for (const waiter of waiting) waiter.reject(failure)
     }
@@ -328,7 +336,8 @@ class Flusher implements SegmentEngine, FlushRequests {
   }
 
   private schedule(): void {
-    if (this.timer !== undefined || this.dirty.size === 0 || this.closed || this.failed) return
+    if (this.timer !== undefined || this.dirty.size === 0 || this.closed) return
+    if (this.failure !== undefined) return
     const ms = Math.max(5, Math.floor(this.env.options.flushAgeMs / 4))
     this.timer = this.env.clock.after(Math.min(ms, RETRY_MS_LEAST), () => this.tick())
   }

@@ -25,7 +25,7 @@ import { LogFile } from './segment/file.ts'
 import { placeSeed } from './segment/format.ts'
 import { SCAN_ENTRIES, SegmentReads } from './segment/reads.ts'
 import type { StoredSegment } from './segment/types.ts'
-import { cutSegment, SegmentWriter } from './segment/writer.ts'
+import { type BegunCut, cutSegment, SegmentWriter } from './segment/writer.ts'
 import type { SegmentListener } from './types.ts'
 import { KIND_FENCE, KIND_SEAL } from './wal/types.ts'
 
@@ -53,8 +53,10 @@ export class Segment implements StoredSegment {
   fencedAt: number | undefined
   damage: string | undefined
   retired = false
-  /** While a cut rewrites the end of the file. */
+  /** While a cut rewrites the end of the file; rejected when it could not, until it is tried again. */
   cutting: Promise<void> | undefined
+  /** One that is not done. */
+  begunCut: BegunCut | undefined
   cuts = 0
   tail: Tail
   files: SegmentFiles | undefined
@@ -158,6 +160,8 @@ export class Segment implements StoredSegment {
   }
 
   seal(end: number): Promise<void> {
+    // One at a time: it is under way, or done.
+    if (this.sealing !== undefined && this.endEntry === end) return this.sealing
     this.sealing = this.sealAt(end)
     return this.sealing
   }
@@ -167,13 +171,24 @@ export class Segment implements StoredSegment {
     this.sealed = true
     this.endEntry = end
     const { flusher } = this.context
-    // Entries that the seal drops may be on their way to the file.
-    if (this.unresolved) await flusher.hold(this)
     try {
+      // Entries that the seal drops may be on their way to the file.
+      if (this.unresolved) await flusher.hold(this)
       await this.sealHeld(end)
+    } catch (error) {
+      this.sealed = false
+      this.endEntry = undefined
+      this.sealFailed(error)
+      throw error
     } finally {
       flusher.letGo(this)
     }
+  }
+
+  /** A full disk, and what cannot be read, are told to whoever wants the seal. All else is final, as in the flusher. */
+  private sealFailed(error: unknown): void {
+    const final = !(error instanceof EastGuardError) || error.code === 'DISK_FAILED'
+    if (final && !this.retired) this.context.flusher.fail(error)
   }
 
   private async sealHeld(end: number): Promise<void> {
@@ -214,7 +229,7 @@ export class Segment implements StoredSegment {
   }
 
   async digest(): Promise<string> {
-    await this.sealing
+    await this.sealing?.catch(() => undefined)
     if (this.end !== this.endEntry) {
       const what = `segment ${this.key.segment} is not sealed, or not all of it is here`
       throw new EastGuardError('NOT_READY', `${what}: it has no digest yet`)

@@ -58,7 +58,8 @@ export interface SegmentLog {
   fence(): Promise<number>
   /**
    * No more appends; entries at or above `end` are dropped. Durable when it resolves. With fewer entries here the segment is
-   * incomplete: what there is may be read.
+   * incomplete: what there is may be read. Rejects with STORAGE_FULL, and the segment is as before but for readers of its file,
+   * who may be told the same: until it is sealed by another call. A disk that failed is told to the store's listener, too.
    */
   seal(end: number): Promise<void>
   /**

@@ -16,10 +16,12 @@ export interface FlushRequests {
   advanced(segment: Segment): void
   /** Its end in the file is synced now; the WAL may forget more. */
   synced(segment: Segment): void
-  /** Resolves when no work of it runs; none starts before `letGo`. */
+  /** Resolves when no work of it runs; none starts before `letGo`. Rejects when the disk has failed. */
   hold(segment: Segment): Promise<void>
   /** Writes the rest and syncs it. */
   letGo(segment: Segment): void
+  /** The disk failed: nothing is written to any file any more, and the broker must stop. */
+  fail(error: unknown): void
   /** Resolves when no work of it runs, and starts none any more. */
   forget(segment: Segment): Promise<void>
 }

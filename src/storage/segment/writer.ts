@@ -6,15 +6,18 @@
 // little, and a segment that ends early leaves no hole.
 
 import { assert } from '../../base/assert.ts'
+import { concatBytes } from '../../base/bytes.ts'
 import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
+import { DiskError } from '../../ports/disk.ts'
 import { entryMemory, Tail } from '../cache/tail.ts'
 import { directoryOf } from '../checked-file.ts'
 import type { Segment, SegmentFiles } from '../segment-log.ts'
 import { buildBlock } from './block.ts'
-import { cutFile } from './cut.ts'
+import { type Cut, doCut, writeCut } from './cut.ts'
 import { BLOCK_ENTRIES_MAX, blockEnd, encodeHeaderPage, HEADER_PAGE_BYTES } from './format.ts'
 import { segmentBase } from './paths.ts'
+import { readFailed } from './reader.ts'
 
 /** The topic was deleted: there is no directory to write to. */
 export class TopicGone extends Error {
@@ -184,21 +187,30 @@ export class SegmentWriter {
   }
 }
 
-/** Cuts the file, of which nothing is unsynced, at entry `end`; memory keeps nothing of it. */
+/** A cut that has begun: its .cut file is written. */
+export interface BegunCut extends Cut {
+  /** Bytes of entries that go. */
+  readonly dropped: number
+}
+
+/**
+ * Cuts the file at entry `end`; memory keeps nothing of it. When it rejects with STORAGE_FULL the segment is as before, and the next
+ * call goes on with it. If the file has changed by then, nobody reads it before that call has ended well.
+ */
 export async function cutSegment(segment: Segment, end: number): Promise<void> {
+  segment.begunCut ??= await beginCut(segment, end)
+  segment.cuts++
+  segment.cutting = endCut(segment, end, segment.begunCut)
+  await segment.cutting
+  const { files, writer } = segment
+  await files?.index.rebuild(() => writer.fileBytes).catch(unreadable)
+}
+
+async function beginCut(segment: Segment, end: number): Promise<BegunCut> {
   const { writer, files, context } = segment
   assert(files !== undefined && end < writer.writtenEnd, 'the file reaches beyond the cut')
   await writer.sync()
-  const index = await segment.reads.index()
-  const at = index.blockOf(end)
   const kept = (await segment.reads.blockOf(end)).filter((entry) => entry.entryNumber < end)
-  let fileBytes = at.position
-  let buffers: readonly Uint8Array[] = []
-  if (kept.length > 0) {
-    const block = await buildBlock(segment.place, kept, at.position, context.turn)
-    fileBytes = blockEnd(block.header)
-    buffers = block.buffers
-  }
   let dropped = 0
   for (let e = end; e < segment.end; ) {
     const entries = await segment.reads.blockOf(e)
@@ -209,16 +221,41 @@ export async function cutSegment(segment: Segment, end: number): Promise<void> {
     assert(last !== undefined, 'a block has entries')
     e = last.entryNumber + 1
   }
-  segment.cuts++
-  segment.cutting = cutFile(context.env.disk, files.base, files.log, at.position, buffers)
-  await segment.cutting
+  const index = await Promise.resolve(segment.reads.index()).catch(unreadable)
+  const { position } = index.blockOf(end)
+  let block: Uint8Array = new Uint8Array(0)
+  if (kept.length > 0) {
+    const { buffers } = await buildBlock(segment.place, kept, position, context.turn)
+    // One copy of one block, once in the life of a segment: a checked file is written in one piece.
+    block = concatBytes(buffers)
+  }
+  const cut = { position, block, dropped }
+  await writeCut(context.env.disk, files.base, cut).catch(noRoom)
+  return cut
+}
+
+async function endCut(segment: Segment, end: number, cut: BegunCut): Promise<void> {
+  const { writer, files, context } = segment
+  assert(files !== undefined, 'what is cut is in a file')
+  await doCut(context.env.disk, files.base, files.log, cut).catch(noRoom)
+  segment.begunCut = undefined
   segment.cutting = undefined
   segment.tail.clear(writer.writtenEnd)
   segment.tail = new Tail(context.budget, end)
   segment.reads.forgetAhead()
   segment.end = end
   segment.durableEnd = Math.min(segment.durableEnd, end)
-  segment.bytes -= dropped
-  writer.opened(fileBytes, end)
-  await files.index.rebuild(() => writer.fileBytes)
+  segment.bytes -= cut.dropped
+  writer.opened(cut.position + cut.block.length, end)
+}
+
+/** Another call may find some. */
+function noRoom(error: unknown): never {
+  if (!(error instanceof DiskError) || error.fault !== 'full') throw error
+  throw new EastGuardError('STORAGE_FULL', error.message, { cause: error })
+}
+
+/** What cannot be read may be read later: no reason to stop. */
+function unreadable(error: unknown): never {
+  throw readFailed(error)
 }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { EastGuardError } from '../../../src/base/errors.ts'
 import { prng } from '../../../src/base/prng.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
-import { simDisk } from '../../../src/sim/ports/disk.ts'
+import { type SimDisk, simDisk } from '../../../src/sim/ports/disk.ts'
 import { inspectSegment } from '../../../src/storage/segment/inspect.ts'
 import type { StoredSegment } from '../../../src/storage/segment/types.ts'
 import type { Segment } from '../../../src/storage/segment-log.ts'
@@ -162,6 +162,130 @@ test('a segment that is dropped while its seal cuts the file leaves no file', as
     }),
     { numRuns: 150 },
   )
+})
+
+/** A fenced segment of 25 entries, which are in its file only; a seal at 5 cuts through a block. */
+async function uncut(
+  seed: number,
+): Promise<{ disk: SimDisk; r: Rig; segment: StoredSegment; model: Model }> {
+  const disk = simDisk({ seed })
+  const r = rig(disk.mount(), { blockBytes: 1500, cacheBytes: 0, unflushedBytesMax: 0 })
+  const segment = r.engine.create(KEY, LISTENER)
+  const model = filled(25)
+  appendOnly(r, segment, model.entries)
+  segment.advance(3)
+  await segment.fence()
+  await r.engine.flush()
+  return { disk, r, segment, model }
+}
+
+test('a cut that meets a failed disk stops the broker, and nothing is synced any more that could seem to have succeeded', async () => {
+  const faults = [
+    ['write', `${BASE}.cut`],
+    ['sync', `${BASE}.cut`],
+    ['rename', `${BASE}.cut`],
+    ['syncDir', ''],
+    ['write', LOG],
+    ['truncate', LOG],
+    ['sync', LOG],
+    ['remove', `${BASE}.cut`],
+  ] as const
+  for (const [operation, path] of faults) {
+    const note = `${operation} ${path}`
+    const { disk, r, segment } = await uncut(7)
+    disk.fail({ operation, path, fault: 'io' })
+    await assert.rejects(segment.seal(5), { fault: 'io' }, note)
+    assert.equal(r.failures.length, 1, note)
+    assert.equal(disk.failures, 1, note)
+    const { operations } = disk
+    await assert.rejects(segment.seal(5), { fault: 'io' }, note)
+    r.clock.advance(100_000)
+    await settle()
+    assert.equal(disk.operations, operations, note)
+    await r.engine.close()
+  }
+})
+
+test('a seal that waits for a job of the flusher, whose sync fails, does not sync the file again', async () => {
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount())
+  const segment = r.engine.create(KEY, LISTENER)
+  appendOnly(r, segment, filled(20).entries)
+  await segment.fence()
+  disk.fail({ operation: 'sync', path: LOG, fault: 'io' })
+  const flushed = assert.rejects(r.engine.flush(), { code: 'DISK_FAILED' })
+  await assert.rejects(segment.seal(5), { code: 'DISK_FAILED' })
+  await flushed
+  assert.equal(r.failures.length, 1)
+  assert.equal(disk.trace.filter(({ kind }) => kind === 'sync').length, 1)
+  await r.engine.close()
+})
+
+test('a cut that meets a full disk leaves the segment as it was, and is done when there is room', async () => {
+  const places = [
+    ['open', `${BASE}.cut`],
+    ['write', `${BASE}.cut`],
+    ['rename', `${BASE}.cut`],
+    ['write', LOG],
+    ['truncate', LOG],
+  ] as const
+  for (const [operation, path] of places) {
+    for (let seed = 1; seed <= 5; seed++) {
+      const note = `${operation} ${path}, seed ${seed}`
+      const { disk, r, segment, model } = await uncut(seed)
+      disk.fail({ operation, path, fault: 'full', times: 2 })
+      for (let i = 0; i < 2; i++) {
+        await assert.rejects(segment.seal(5), { code: 'STORAGE_FULL' }, note)
+        assert.deepEqual([segment.sealed, segment.endEntry], [false, undefined], note)
+        assert.deepEqual([segment.end, segment.highWatermark], [25, 3], note)
+        // Where nothing of the file has changed it is read; where it has, nobody takes it for damaged.
+        if (path === LOG) await assert.rejects(scanAll(segment), { code: 'STORAGE_FULL' }, note)
+        else assert.deepEqual(plain(await scanAll(segment)), plain(model.entries), note)
+        await assert.rejects(segment.digest(), { code: 'NOT_READY' }, note)
+      }
+      const kept = model.entries.slice(0, 5)
+      await segment.seal(5)
+      assert.deepEqual([segment.sealed, segment.endEntry, segment.end], [true, 5, 5], note)
+      assert.deepEqual([segment.highWatermark, segment.damage], [5, undefined], note)
+      assert.deepEqual(plain(await scanAll(segment)), plain(kept), note)
+      assert.deepEqual(disk.paths(), [`${BASE}.index`, LOG], note)
+      assert.deepEqual(r.failures, [], note)
+      disk.crash({ keepUnsynced: false })
+      const again = await rig(disk.mount()).engine.open(KEY, {
+        topicName: 't',
+        walFirst: undefined,
+      })
+      assert.deepEqual(plain(await scanAll(again)), plain(kept), note)
+    }
+  }
+})
+
+test('a cut that a full disk has interrupted is done by the next start', async () => {
+  for (const keepUnsynced of [true, false, 'some'] as const) {
+    for (let seed = 1; seed <= 10; seed++) {
+      const { disk, segment, model } = await uncut(seed)
+      disk.fail({ operation: 'write', path: LOG, fault: 'full' })
+      await assert.rejects(segment.seal(5), { code: 'STORAGE_FULL' })
+      disk.crash({ keepUnsynced })
+      const again = await rig(disk.mount()).engine.open(KEY, {
+        topicName: 't',
+        walFirst: undefined,
+      })
+      const note = `kept ${keepUnsynced}, seed ${seed}`
+      assert.deepEqual(plain(await scanAll(again)), plain(model.entries.slice(0, 5)), note)
+    }
+  }
+})
+
+test('what a cut cannot read stops nobody, and the seal may be tried again', async () => {
+  const { disk, r, segment, model } = await uncut(7)
+  disk.fail({ operation: 'read', path: LOG, fault: 'io' })
+  await assert.rejects(segment.seal(5), { code: 'DAMAGED' })
+  assert.deepEqual([segment.sealed, segment.damage], [false, undefined])
+  await segment.seal(5)
+  assert.deepEqual(plain(await scanAll(segment)), plain(model.entries.slice(0, 5)))
+  assert.deepEqual(r.failures, [])
+  await r.engine.close()
 })
 
 test('a segment that is sealed above what is here is incomplete, serves what there is, and takes copies up to its end', async () => {
