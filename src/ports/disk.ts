@@ -4,7 +4,8 @@
 //   sync         the file's bytes and length (fdatasync)
 //   create, rename, remove   nothing, until `syncDir` on the directory returned
 //
-// A failed `sync` leaves the file in an unknown state: it must never be retried as if nothing had happened.
+// A failed `sync` leaves the file in an unknown state: it must never be retried as if nothing had happened. It is never `full`, nor
+// is a failed `syncDir`: that stands for what may be tried again when there is room.
 // Every call may reject with a DiskError.
 
 export type DiskFault = 'not-found' | 'exists' | 'full' | 'read-only' | 'denied' | 'locked' | 'io'

@@ -34,6 +34,15 @@ export function diskError(doing: string, path: string, cause: unknown): DiskErro
   return new DiskError(fault, path, `cannot ${doing} ${path}: ${MEANINGS[fault]} (${code})`, cause)
 }
 
+/**
+ * Of a sync, which may find only now that there is no space for what was written before. That is as gone as after any other failure,
+ * and must not be taken for what is tried again when there is room.
+ */
+export function syncError(doing: string, path: string, cause: unknown): DiskError {
+  const error = diskError(doing, path, cause)
+  return error.fault === 'full' ? new DiskError('io', path, error.message, cause) : error
+}
+
 /** The system's code for an error (`ENOENT`), when it has one. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined

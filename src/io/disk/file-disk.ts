@@ -12,7 +12,7 @@ import fs from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { assert } from '../../base/assert.ts'
 import type { DirEntry, Disk, DiskFile, DiskSpace, OpenOptions } from '../../ports/disk.ts'
-import { diskError, errorCode } from './faults.ts'
+import { diskError, errorCode, syncError } from './faults.ts'
 import { takeLock } from './lock.ts'
 import { openFile } from './open-file.ts'
 
@@ -70,7 +70,7 @@ export function fileDisk(root: string): Disk {
     async syncDir(path: string): Promise<void> {
       const handle = await attempt('open the directory', path, fs.open(inside(path), O_RDONLY))
       try {
-        await attempt('sync the directory', path, handle.sync())
+        await attempt('sync the directory', path, handle.sync(), syncError)
       } finally {
         // Nothing depends on it.
         handle.close().catch(() => {})
@@ -120,10 +120,15 @@ async function isThere(dir: string): Promise<boolean> {
   }
 }
 
-async function attempt<T>(doing: string, path: string, work: Promise<T>): Promise<T> {
+async function attempt<T>(
+  doing: string,
+  path: string,
+  work: Promise<T>,
+  inOurWords: typeof diskError = diskError,
+): Promise<T> {
   try {
     return await work
   } catch (error) {
-    throw errorCode(error) === undefined ? error : diskError(doing, path, error)
+    throw errorCode(error) === undefined ? error : inOurWords(doing, path, error)
   }
 }

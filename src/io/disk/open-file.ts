@@ -8,7 +8,7 @@ import fs from 'node:fs'
 import { assert } from '../../base/assert.ts'
 import type { DiskFile } from '../../ports/disk.ts'
 import { gather } from '../gather.ts'
-import { diskError } from './faults.ts'
+import { diskError, syncError } from './faults.ts'
 
 /** Zeros for `allocate`, written many times over by one call. */
 const ZEROS = new Uint8Array(1024 * 1024)
@@ -86,7 +86,7 @@ class OpenFile implements DiskFile {
     this.check()
     return new Promise((resolve, reject) => {
       fs.fdatasync(this.fd, (error) => {
-        if (error) reject(diskError('sync', this.path, error))
+        if (error) reject(syncError('sync', this.path, error))
         else resolve()
       })
     })

@@ -3,6 +3,7 @@
 //
 // An operation that fails may have done a part of its work: see DiskWork.
 
+import { assert } from '../../base/assert.ts'
 import type { Prng } from '../../base/prng.ts'
 import { DiskError, type DiskFault } from '../../ports/disk.ts'
 
@@ -86,6 +87,9 @@ export class Faults {
 
   /** The answer takes the plan back. */
   plan(wanted: FaultPlan): () => void {
+    const { operation, fault } = wanted
+    const syncs = operation === 'sync' || operation === 'syncDir'
+    assert(!syncs || fault !== 'full', 'the port tells of no sync that there was no room for it')
     const plan = { ...wanted, seen: 0 }
     this.plans = [...this.plans, plan]
     return () => {

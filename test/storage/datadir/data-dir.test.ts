@@ -319,7 +319,7 @@ test('those that were met longest ago are forgotten when there are too many', as
 test('a start that could not be kept is not taken for kept when it is met again', async () => {
   const sim = simDisk()
   const dir = await start(sim.mount())
-  sim.fail({ operation: 'sync', path: 'node.json', fault: 'full' })
+  sim.fail({ operation: 'write', path: 'node.json', fault: 'full' })
   await assert.rejects(dir.remember(peer(1), startOf(5)), DiskError)
   await dir.remember(peer(1), startOf(5))
   sim.crash({ keepUnsynced: false })

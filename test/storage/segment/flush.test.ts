@@ -139,11 +139,7 @@ test('a failed sync is final: nothing is released, nothing is tried again', asyn
     const disk = simDisk({ trace: true })
     const r = rig(disk.mount())
     const segment = r.engine.create(KEY, LISTENER)
-    disk.fail({
-      operation,
-      fault: operation === 'sync' ? 'full' : 'io',
-      times: Number.POSITIVE_INFINITY,
-    })
+    disk.fail({ operation, fault: 'io', times: Number.POSITIVE_INFINITY })
     appendAll(r, segment, [new Model().make(0, 100)])
     await assert.rejects(r.engine.flush(), { code: 'DISK_FAILED' })
     assert.equal(r.failures.length, 1)
