@@ -122,9 +122,10 @@ export class Effects {
         return this.propose(one, { kind: 'SettleSegment', ...key, digest }, settled)
       }
       case 'reassign': {
-        const { change, replica } = effect
+        const { change, replica, seen } = effect
         this.counters.repairs.add(1)
-        return this.propose(one, { kind: 'ReassignSegment', ...key, change, replica }, settled)
+        const command = { kind: 'ReassignSegment', ...key, change, replica, seen } as const
+        return this.propose(one, command, settled)
       }
       case 'log':
         return this.tell(one, effect)

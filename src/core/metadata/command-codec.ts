@@ -65,7 +65,12 @@ const CODECS: { readonly [K in CommandKind]: Codec<K> } = {
   CancelEnd: { number: 6, write: writeCancelEnd, read: readCancelEnd },
   SplitRange: { number: 7, write: writeSplitRange, read: readSplitRange },
   MergeRange: { number: 8, write: writeMergeRange, read: readMergeRange },
-  ReassignSegment: { number: 9, write: writeReassignSegment, read: readReassignSegment },
+  ReassignSegment: {
+    number: 9,
+    version: 2,
+    write: writeReassignSegment,
+    read: readReassignSegment,
+  },
   DropSegments: { number: 10, write: writeDropSegments, read: readDropSegments },
   SetLogStart: { number: 11, write: writeSetLogStart, read: readSetLogStart },
   AllocateProducerIds: { number: 12, write: writeAllocate, read: readAllocate },

@@ -110,7 +110,10 @@ export interface SettleSegment {
   readonly digest: string
 }
 
-/** Changes who holds a sealed segment: first one that adds, later one that drops. */
+/**
+ * Changes who holds a sealed segment: first one that adds, later one that drops. It compares and sets: what is right for the
+ * replicas that its proposer saw may lose a copy too many after another change, which may be under way already.
+ */
 export interface ReassignSegment {
   readonly kind: 'ReassignSegment'
   readonly topicId: TopicId
@@ -118,6 +121,8 @@ export interface ReassignSegment {
   readonly segment: number
   readonly change: 'add' | 'drop'
   readonly replica: NodeId
+  /** The segment's replicas, as the proposer saw them. Empty, as in version 1: whatever they are. */
+  readonly seen: readonly NodeId[]
 }
 
 /** Retention: the sealed segments of a range below `belowSegment` go, and log start offsets rise to what is left. */

@@ -159,7 +159,7 @@ export function reassignSegment(
   topic: Topic,
   command: ReassignSegment,
 ): Step<ResultOf<'ReassignSegment'>> {
-  const { replica, change } = command
+  const { replica, change, seen } = command
   const range = rangeByNumber(topic, command.range)
   const segment = range === undefined ? undefined : segmentByNumber(range, command.segment)
   if (range === undefined || segment === undefined) {
@@ -169,6 +169,10 @@ export function reassignSegment(
   if (segment.state === 'open') return { result: conflict(topic, command, 'has it open') }
   if (segment.replicas.includes(replica) === (change === 'add')) {
     return { result: { ok: true, answer: { topic, replicas: segment.replicas } } }
+  }
+  // One of two drops that were each right for these replicas may not follow the other.
+  if (seen.length > 0 && seen.join() !== segment.replicas.join()) {
+    return { result: conflict(topic, command, 'has given it to others meanwhile') }
   }
   // Until all of it is known to be on those who stay, the one that goes may have what they lack.
   if (change === 'drop' && segment.digest === '') {

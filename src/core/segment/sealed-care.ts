@@ -45,6 +45,8 @@ interface ReassignEffect {
   readonly kind: 'reassign'
   readonly change: 'add' | 'drop'
   readonly replica: NodeId
+  /** For these replicas it is right: another proposal, whose outcome is not known, may have changed them by then. */
+  readonly seen: readonly NodeId[]
 }
 
 export type SealedEffect =
@@ -213,7 +215,7 @@ export class SealedCare {
       const lost = staying.length < replicas.length
       const longEnough = lost || nowMs - (this.fewSinceMs ?? nowMs) >= MORE_BROKERS_FOR_MS
       if (fresh !== undefined && longEnough) {
-        return { kind: 'reassign', change: 'add', replica: fresh }
+        return { kind: 'reassign', change: 'add', replica: fresh, seen: replicas }
       }
     } else this.fewSinceMs = undefined
     return this.drop(staying, candidates, nowMs)
@@ -234,14 +236,14 @@ export class SealedCare {
     // is nobody to take its place; but while others are away, or full, its copy may be the one that is missed.
     const leaving = gone.find((node) => candidates.leaving(node))
     const enough = Math.max(1, minInsyncReplicas, Math.min(replicationFactor, candidates.members()))
-    if (leaving !== undefined && proven.length >= enough) return dropOf(leaving)
+    if (leaving !== undefined && proven.length >= enough) return dropOf(leaving, replicas)
     const [lost] = gone
-    if (lost !== undefined && proven.length >= replicationFactor) return dropOf(lost)
+    if (lost !== undefined && proven.length >= replicationFactor) return dropOf(lost, replicas)
     if (gone.length > 0 || staying.length <= replicationFactor) return undefined
     const surplus = staying.findLast((node) => !proven.includes(node)) ?? staying.at(-1)
     const without = proven.filter((node) => node !== surplus)
     return surplus !== undefined && without.length >= replicationFactor
-      ? dropOf(surplus)
+      ? dropOf(surplus, replicas)
       : undefined
   }
 
@@ -322,6 +324,6 @@ export class SealedCare {
   }
 }
 
-function dropOf(replica: NodeId): ReassignEffect {
-  return { kind: 'reassign', change: 'drop', replica }
+function dropOf(replica: NodeId, seen: readonly NodeId[]): ReassignEffect {
+  return { kind: 'reassign', change: 'drop', replica, seen }
 }

@@ -19,7 +19,7 @@ test('a copy that a broker is about to give up is not said to be whole: another 
     })
   }
   await rig.metadata.propose({ kind: 'SettleSegment', ...segment, digest })
-  const reassign = { kind: 'ReassignSegment', ...segment, replica: A } as const
+  const reassign = { kind: 'ReassignSegment', ...segment, replica: A, seen: [] } as const
   assert.ok((await rig.metadata.propose({ ...reassign, change: 'drop' })).ok)
   await assert.rejects(rig.node(A).replicas.inspect(segment), { code: 'METADATA_CONFLICT' })
   assert.ok((await rig.metadata.propose({ ...reassign, change: 'add' })).ok)

@@ -330,7 +330,8 @@ test('a copy that others have been given is kept while nobody can say so for sur
     if (++asked === 1) throw new EastGuardError('METADATA_UNAVAILABLE', 'nobody answers')
   }
   await rig.metadata.propose({ kind: 'SettleSegment', ...key, digest: 'd' })
-  await rig.metadata.propose({ kind: 'ReassignSegment', ...key, change: 'drop', replica: B })
+  const drop = { kind: 'ReassignSegment', change: 'drop', replica: B, seen: [] } as const
+  await rig.metadata.propose({ ...drop, ...key })
   await rig.until('B asks', () => asked === 1)
   assert.ok(store.find(key) !== undefined)
   rig.node(A).replicas.giveEndAsked(rig.key, 0, 'policy')

@@ -4,6 +4,7 @@ import type { Command, ResultOf } from '../../../src/core/metadata/commands.ts'
 import { activeRange, rangeByNumber, segmentAt } from '../../../src/core/metadata/lookup.ts'
 import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
 import type { MetadataState, Range, Topic } from '../../../src/core/metadata/types.ts'
+import type { NodeId } from '../../../src/model/ids.ts'
 import { createTopic, given, node, placement, policy, topic } from './support.ts'
 
 function run<C extends Command>(state: MetadataState, command: C): ResultOf<C['kind']> {
@@ -311,7 +312,7 @@ test('log starts only rise', () => {
 test('a sealed segment gains a replica before it loses one, and never the last', () => {
   const state = withTopic()
   roll(state, 0, 1)
-  const at = { kind: 'ReassignSegment', topicId: topic(1), range: 0, segment: 1 } as const
+  const at = { kind: 'ReassignSegment', topicId: topic(1), range: 0, segment: 1, seen: [] } as const
   const settle = { kind: 'SettleSegment', topicId: topic(1), range: 0, segment: 1 } as const
   assert.ok(run(state, { ...settle, digest: 'whole' }).ok)
   refused(run(state, { ...at, change: 'drop', replica: node(1) }), 'METADATA_CONFLICT')
@@ -320,6 +321,24 @@ test('a sealed segment gains a replica before it loses one, and never the last',
   assert.deepEqual(dropped.ok && dropped.answer.replicas, [node(2)])
   const open = { ...at, segment: 2, change: 'add', replica: node(2) } as const
   refused(run(state, open), 'METADATA_CONFLICT')
+})
+
+test('of two changes of one segment that were each right for its replicas only the first takes effect', () => {
+  const state = withTopic()
+  roll(state, 0, 1)
+  const segment = { topicId: topic(1), range: 0, segment: 1 } as const
+  const replicas = (): readonly NodeId[] => rangeOf(state, 0).segments[0]?.replicas ?? []
+  const change = (change: 'add' | 'drop', replica: NodeId, seen: readonly NodeId[]) =>
+    run(state, { kind: 'ReassignSegment', ...segment, change, replica, seen })
+  assert.ok(run(state, { kind: 'SettleSegment', ...segment, digest: 'whole' }).ok)
+  assert.ok(change('add', node(2), [node(1)]).ok)
+  refused(change('add', node(3), [node(1)]), 'METADATA_CONFLICT')
+  assert.ok(change('add', node(3), [node(1), node(2)]).ok)
+  const seen = [node(1), node(2), node(3)]
+  assert.ok(change('drop', node(3), seen).ok)
+  refused(change('drop', node(2), seen), 'METADATA_CONFLICT')
+  assert.deepEqual(replicas(), [node(1), node(2)])
+  assert.ok(change('drop', node(3), seen).ok, 'asked again')
 })
 
 test('producer ids are given out once, in blocks', () => {

@@ -48,7 +48,7 @@ function settle(digest: string, segment: number = 1) {
 test('no replica leaves a sealed segment before it is settled: those who stay may lack its last entries', () => {
   const state = withTopic()
   roll(state, 3, 1)
-  const at = { kind: 'ReassignSegment', topicId: topic(1), range: 0, segment: 1 } as const
+  const at = { kind: 'ReassignSegment', topicId: topic(1), range: 0, segment: 1, seen: [] } as const
   assert.ok(run(state, { ...at, change: 'add', replica: node(2) }).ok)
   const drop = { ...at, change: 'drop', replica: node(1) } as const
   refused(run(state, drop), 'METADATA_CONFLICT')
@@ -97,6 +97,16 @@ test('a roll from a log of before there were tails left nothing out', () => {
   assert.deepEqual(command.placement, placement('t'))
 })
 
+test('a change of replicas from a log of before they were compared takes effect whatever they are', () => {
+  const state = withTopic()
+  roll(state, 3, 1)
+  const command = decodeCommand(Buffer.from(REASSIGN_1, 'hex'))
+  assert.ok(command.kind === 'ReassignSegment')
+  assert.deepEqual([command.change, command.replica, command.seen], ['add', node(2), []])
+  assert.ok(run(state, command).ok)
+  assert.deepEqual(sealedOne(state)?.replicas, [node(1), node(2)])
+})
+
 test('a snapshot of before there were tails is the state that its commands make now', () => {
   const state = emptyState()
   run(state, { kind: 'AddNode', nodeId: node(1) })
@@ -107,11 +117,14 @@ test('a snapshot of before there were tails is the state that its commands make 
   assert.equal(openOf(onlyRange(old))?.segment, 2)
 })
 
-/** Bytes as version 1 of the roll and version 2 of the snapshot were written. */
+/** Bytes as version 1 of the commands and version 2 of the snapshot were written. */
 const ROLL_1: string = [
   '0501aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1000000000000000000000001000000000000000000000003000000020000',
   '0000000000030000000000000003010000000000000000000000000000000100017400086469676573742d7400000000',
   '00000005',
+].join('')
+const REASSIGN_1: string = [
+  '0901aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10000000000000000000000010000000000000000000000000000000002',
 ].join('')
 const SNAPSHOT_2: string = [
   '000200000000000000030000000000000001000000000200000001000000000000000000000000000000010000000100',

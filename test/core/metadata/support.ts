@@ -124,6 +124,7 @@ export function randomCommand(state: MetadataView, chance: Prng): Command {
         segment: (pick(chance, segments)?.segment ?? 0) + chance.below(2),
         change: chance.below(2) === 0 ? 'add' : 'drop',
         replica: pick(chance, NODES) as NodeId,
+        seen: pick(chance, segments)?.replicas ?? [],
       }
     case 9:
     case 10: {

@@ -17,7 +17,7 @@ const { repairDelayMs } = SEGMENT_TIMING
 
 type Change = Exclude<SealedEffect, { kind: 'inspect' | 'log' }>
 
-/** Brokers that hold what the test says, and a log that applies every proposal in the next tick. */
+/** Brokers that hold what the test says, and a log that applies every proposal in the next tick, unless it stands still. */
 class World {
   nowMs = 0
   view: SealedView
@@ -31,6 +31,8 @@ class World {
   readonly alarms: string[] = []
   names: string
   answering = true
+  /** What is proposed while the log stands still. */
+  waiting: Change[] | undefined
   onChange: (change: Change) => void = () => undefined
 
   constructor(names: string, replicas: string, digest = '', replicationFactor = 3) {
@@ -83,9 +85,29 @@ class World {
       for (const node of effect.to) this.answer(node)
       return
     }
-    this.onChange(effect)
+    if (this.waiting === undefined) this.commit(effect)
+    else this.waiting.push(effect)
+  }
+
+  logGoesOn(): void {
+    const waited = this.waiting ?? []
+    this.waiting = undefined
+    for (const effect of waited) this.commit(effect)
+  }
+
+  private commit(effect: Change): void {
     const { segment } = this.view
     const { replicas } = segment
+    if (
+      effect.kind === 'reassign' &&
+      replicas.includes(effect.replica) === (effect.change === 'add')
+    )
+      return
+    if (effect.kind === 'reassign' && effect.seen.join() !== replicas.join()) {
+      this.told.push(`refused: ${effect.change} ${nameOf(effect.replica)}`)
+      return
+    }
+    this.onChange(effect)
     if (effect.kind === 'settle') {
       this.told.push(`settle ${effect.digest}`)
       this.apply({ ...segment, digest: effect.digest })
@@ -273,6 +295,17 @@ test('a new replica that does not become whole is replaced in its turn', () => {
   assert.deepEqual(world.told.slice(0, 2), ['add D', 'add E'])
   world.passes(20_000)
   assert.deepEqual(world.view.segment.replicas.map(nameOf), ['A', 'B', 'E'])
+})
+
+test('a drop that is proposed while another may still commit cannot follow it', () => {
+  const world = new World('ABCD', 'ABCD', 'd')
+  world.waiting = []
+  world.passes(3000)
+  world.holds.set(idOf('C'), { kind: 'damaged', why: 'a bad block' })
+  world.passes(12_000)
+  world.logGoesOn()
+  assert.deepEqual(world.told.slice(0, 2), ['drop D', 'refused: drop C'])
+  assert.equal(world.view.segment.replicas.length, 3)
 })
 
 test('what a replica said before its restart proves nothing', () => {

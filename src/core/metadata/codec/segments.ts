@@ -1,12 +1,18 @@
 // RollSegment      16B topic id, given end, [from version 2: i64 tail from], placement, i64 time
 // CancelEnd        16B topic id, u32 range, i64 segment, u32 attempt
 // SettleSegment    16B topic id, u32 range, i64 segment, text digest
-// ReassignSegment  16B topic id, u32 range, i64 segment, bool drop, 16B replica
+// ReassignSegment  16B topic id, u32 range, i64 segment, bool drop, 16B replica, [from version 2: node ids seen]
 //
 // given end        u32 range, i64 segment, u32 attempt, i64 end entry, next offsets
 
 import type { ByteReader, ByteWriter } from '../../../base/cursor.ts'
-import { readNodeId, readTopicId, writeId } from '../../../model/id-bytes.ts'
+import {
+  readNodeId,
+  readNodeIds,
+  readTopicId,
+  writeId,
+  writeNodeIds,
+} from '../../../model/id-bytes.ts'
 import type { CancelEnd, ReassignSegment, RollSegment, SettleSegment } from '../commands.ts'
 import { readGivenEnd, readPlacement, writeGivenEnd, writePlacement } from '../fields.ts'
 
@@ -65,8 +71,9 @@ export function writeReassignSegment(w: ByteWriter, command: ReassignSegment): v
     .i64(command.segment)
     .bool(command.change === 'drop')
   writeId(w, command.replica)
+  writeNodeIds(w, command.seen)
 }
-export function readReassignSegment(r: ByteReader): ReassignSegment {
+export function readReassignSegment(r: ByteReader, version: number): ReassignSegment {
   return {
     kind: 'ReassignSegment',
     topicId: readTopicId(r),
@@ -74,5 +81,6 @@ export function readReassignSegment(r: ByteReader): ReassignSegment {
     segment: r.u53(),
     change: r.bool() ? 'drop' : 'add',
     replica: readNodeId(r),
+    seen: version === 1 ? [] : readNodeIds(r),
   }
 }

@@ -173,8 +173,8 @@ export class Coordinator {
           digest: effect.digest,
         })
       case 'reassign': {
-        const { change, replica } = effect
-        const command = { kind: 'ReassignSegment', change, replica } as const
+        const { change, replica, seen } = effect
+        const command = { kind: 'ReassignSegment', change, replica, seen } as const
         return this.proposeSealed(number, { ...target(number), ...command })
       }
       case 'log':
