@@ -6,7 +6,12 @@
 //                  ^ cursor: finds its segment in the metadata, stays on it until that has no more, finds the next
 
 import { EastGuardError } from '../../base/errors.ts'
-import { activeRange, segmentAt } from '../../core/metadata/lookup.ts'
+import {
+  activeRange,
+  rangeByNumber,
+  segmentAt,
+  segmentByNumber,
+} from '../../core/metadata/lookup.ts'
 import type { Range, Segment } from '../../core/metadata/types.ts'
 import { isHole } from '../../model/batch/hole.ts'
 import type { Entry } from '../../model/entry.ts'
@@ -177,12 +182,19 @@ export class Cursor {
     // What was read may have been dropped meanwhile; then that is the answer.
     this.copy()
     if (this.offset < this.logStart) throw this.outOfRange(this.committedEnd())
-    // Or given away, or is copied anew: it is where the metadata says, and nobody is out of range.
-    if (this.context.store.find(log.key) !== log) {
-      this.log = undefined
-      return this.next(maxBytes)
-    }
-    throw this.damagedHere(log, error)
+    const why = this.unreadable(log, error)
+    if (why !== undefined) throw why
+    this.log = undefined
+    return this.next(maxBytes)
+  }
+
+  /**
+   * What a reader is told of `log`, which could not be read. Undefined: it was dropped, given away or copied anew meanwhile, so
+   * what was looked for is where the metadata says by now, and nobody is out of range.
+   */
+  unreadable(log: SegmentLog, error: unknown): unknown {
+    this.copy()
+    return this.context.store.find(log.key) === log ? this.damagedHere(log, error) : undefined
   }
 
   /** What lies before the first hole; in a hole, where it ends. */
@@ -238,9 +250,10 @@ export class Cursor {
   private damagedHere(log: SegmentLog, error: unknown): unknown {
     if (!(error instanceof EastGuardError) || error.code !== 'DAMAGED') return error
     this.context.damaged(log.key)
-    const place = segmentAt(this.runtime.topic, this.partition, this.offset)
-    const others = place?.segment.replicas.some((node) => node !== this.context.nodeId) ?? false
-    return place !== undefined && others ? this.elsewhere(place.segment) : error
+    const range = rangeByNumber(this.runtime.topic, log.key.range)
+    const segment = range === undefined ? undefined : segmentByNumber(range, log.key.segment)
+    const others = segment?.replicas.some((node) => node !== this.context.nodeId) ?? false
+    return segment !== undefined && others ? this.elsewhere(segment) : error
   }
 
   /** Where else the segment is. */

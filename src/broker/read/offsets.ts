@@ -6,6 +6,7 @@ import { RecordReader, recordsSection } from '../../model/batch/decode.ts'
 import { batchCodec, maxTimestamp } from '../../model/batch/header.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { Compute } from '../../ports/compute.ts'
+import type { SegmentLog } from '../../storage/types.ts'
 import type { Cursor } from './cursor.ts'
 
 export interface FoundOffset {
@@ -41,24 +42,41 @@ export async function offsetByTime(
   await cursor.learnEnd()
   const known = await cursor.highWatermark()
   const { topic } = cursor.runtime
-  const { partition, logStart } = cursor
-  for (const { range, segment, endOffset } of segmentsOf(topic, partition)) {
-    if (endOffset !== undefined && endOffset <= logStart) continue
+  for (const { range, segment, endOffset } of segmentsOf(topic, cursor.partition)) {
+    // Which may rise while others are searched.
+    if (endOffset !== undefined && endOffset <= cursor.logStart) continue
     const log = cursor.logOf(range, segment)
     if (log === undefined) continue
-    let entry = await log.readByTime(partition, timestamp)
-    while (entry !== undefined) {
-      const found = await recordByTime(compute, entry, timestamp, logStart)
+    try {
+      const found = await firstInSegment(compute, cursor, log, timestamp)
       if (found !== undefined) return found
-      // Its matching records lie before the log start, or its header promised a timestamp that no record has.
-      const next = await log.read(partition, entry.baseOffset + entry.recordCount, 1)
-      entry = next.find((candidate) => maxTimestamp(candidate.batch) >= timestamp)
-      if (entry === undefined && next.length > 0) entry = next[0]
+    } catch (error) {
+      const why = cursor.unreadable(log, error)
+      if (why !== undefined) throw why
+      return offsetByTime(compute, cursor, timestamp)
     }
   }
   // Who has all that is old need not lead: the first record so young comes no sooner than what is known here ends. To be sent
   // to the leader, which may lack what is old, would be to be sent in a circle.
   return cursor.endUnknown === undefined ? NONE : { offset: known, timestamp: -1 }
+}
+
+async function firstInSegment(
+  compute: Compute,
+  { partition, logStart }: Cursor,
+  log: SegmentLog,
+  timestamp: number,
+): Promise<FoundOffset | undefined> {
+  let entry = await log.readByTime(partition, timestamp)
+  while (entry !== undefined) {
+    const found = await recordByTime(compute, entry, timestamp, logStart)
+    if (found !== undefined) return found
+    // Its matching records lie before the log start, or its header promised a timestamp that no record has.
+    const next = await log.read(partition, entry.baseOffset + entry.recordCount, 1)
+    entry = next.find((candidate) => maxTimestamp(candidate.batch) >= timestamp)
+    if (entry === undefined && next.length > 0) entry = next[0]
+  }
+  return undefined
 }
 
 async function recordByTime(
