@@ -1,7 +1,6 @@
 // How a broker knows the others of its cluster. Usually by itself: it joins through seeds, or founds a cluster, and from then
 // on members tell one another (broker/members). Tests may tell it instead, and then they say who is there.
 
-import { sameAddress } from '../base/address.ts'
 import { toHex } from '../base/bytes.ts'
 import type { EastGuardError } from '../base/errors.ts'
 import { type DataPort, openDataPort } from '../broker/data/data-port.ts'
@@ -14,6 +13,7 @@ import { clusterId, type NodeId } from '../model/ids.ts'
 import type { Profile, ShardHint } from '../model/swim.ts'
 import type { Address, Streams } from '../ports/streams.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
+import { PeersKept } from './peers-kept.ts'
 import type { MembershipSettings, ServerPorts, ServerSettings } from './types.ts'
 
 export interface Neighbourhood {
@@ -120,19 +120,9 @@ async function joined(
       onHint: (hint) => listener(hint),
     },
   })
-  // Of whom nothing is heard in this start may have lost its disk, and found a cluster of its own when it comes back.
-  let unheard = dataDir.peers
-  members.onView(() => {
-    const known = members.known()
-    unheard = unheard.filter((peer) => !known.some(({ cluster }) => sameAddress(cluster, peer)))
-    const there = known.filter(({ state }) => state !== 'left').map(({ cluster }) => cluster)
-    dataDir.keepPeers([...there, ...unheard]).catch((error: unknown) => {
-      ports.log.warn(
-        'where the other brokers are could not be written down: after a restart, seeds must tell',
-        { error },
-      )
-    })
-  })
+  const { clock, log } = ports
+  const peers = new PeersKept({ clock, log, dataDir, known: () => members.known() })
+  members.onView(() => peers.changed())
   let data: DataPort | undefined
   try {
     data = await openDataPort(members.sealed(ports.streams), dataAddress(settings))
@@ -160,10 +150,12 @@ async function joined(
       },
       leave: () => members.leave(),
       stop: async () => {
+        peers.stop()
         await Promise.all([members.stop(), opened.close()])
       },
     }
   } catch (error) {
+    peers.stop()
     await Promise.all([members.stop(), data?.close()])
     throw error
   }

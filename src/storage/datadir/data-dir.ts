@@ -86,7 +86,7 @@ export interface DataDir extends StartMemory {
   readonly identity: LogIdentity
   /** Durable when it resolves. A node belongs to one cluster for ever. */
   joined(cluster: NodeCluster): Promise<void>
-  /** Where others of the cluster are. Durable when it resolves. */
+  /** Where others of the cluster are. Durable when it resolves; when it rejects, it may be said again, and is tried again with whatever is written next. */
   keepPeers(peers: readonly Address[]): Promise<void>
   /** The part has begun under `identity`. To be awaited before anything is sent that rests on it; one after the other. */
   confirm(part: 'journal' | 'wal'): Promise<void>
@@ -295,9 +295,10 @@ function opened(
     keepPeers: async (now) => {
       const kept = now.slice(0, PEERS_MAX)
       const news = addressesOf(kept)
-      if (news === peers) return
+      // What was said before may not be written yet.
+      if (news === peers) return writer.flush()
       peers = news
-      await writer.change({ peers: kept })
+      return writer.change({ peers: kept })
     },
     confirm: (part) =>
       writer.change({ [part === 'journal' ? 'journalBoots' : 'walBoots']: bootCount }),

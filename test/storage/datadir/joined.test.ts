@@ -78,3 +78,14 @@ test('where the others are is kept, the last of it, and written only when it has
   await again.keepPeers([])
   assert.deepEqual((await reopened(again, sim.mount())).peers, [])
 })
+
+test('where the others are is written when it is said again, if the disk was full the first time', async () => {
+  const sim = simDisk()
+  const first = await open(sim.mount())
+  const peers = [{ host: 'b', port: 2932 }]
+  const room = sim.fail({ operation: 'write', path: 'node.json', fault: 'full' })
+  await assert.rejects(first.keepPeers(peers))
+  room()
+  await first.keepPeers(peers)
+  assert.deepEqual((await reopened(first, sim.mount())).peers, peers)
+})

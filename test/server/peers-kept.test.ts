@@ -1,0 +1,74 @@
+// Where the other brokers are, written down for the next start.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Address } from '../../src/base/address.ts'
+import { PeersKept } from '../../src/server/peers-kept.ts'
+import { keptLog, manualClock, settle } from '../storage/support/ports.ts'
+
+const [A, B, C] = ['a', 'b', 'c'].map((host) => ({ host, port: 2922 })) as [
+  Address,
+  Address,
+  Address,
+]
+
+function kept(before: readonly Address[]) {
+  const clock = manualClock()
+  const log = keptLog()
+  const told: (readonly Address[])[] = []
+  const world = {
+    clock,
+    log,
+    /** What was asked to be written. */
+    told,
+    full: false,
+    known: [] as { cluster: Address; state: 'alive' | 'left' }[],
+  }
+  const dataDir = {
+    peers: before,
+    keepPeers: async (peers: readonly Address[]) => {
+      told.push(peers)
+      if (world.full) throw new Error('the disk is full')
+    },
+  }
+  return {
+    ...world,
+    world,
+    peers: new PeersKept({ clock, log, dataDir, known: () => world.known }),
+  }
+}
+
+test('those who are there are kept, and those of whom nothing was heard; not who has left', () => {
+  const { peers, world, told } = kept([A, B])
+  world.known = [
+    { cluster: B, state: 'left' },
+    { cluster: C, state: 'alive' },
+  ]
+  peers.changed()
+  assert.deepEqual(told, [[C, A]])
+})
+
+test('what a full disk did not take is written when there is room, though nothing changes any more', async () => {
+  const { peers, world, told, clock, log } = kept([])
+  world.known = [{ cluster: A, state: 'alive' }]
+  world.full = true
+  peers.changed()
+  await settle()
+  assert.equal(log.lines.length, 1)
+  world.full = false
+  clock.advance(60_000)
+  await settle()
+  assert.deepEqual(told, [[A], [A]])
+  clock.advance(600_000)
+  assert.equal(told.length, 2)
+})
+
+test('nothing is written any more when the broker stops', async () => {
+  const { peers, world, told, clock } = kept([])
+  world.full = true
+  peers.changed()
+  await settle()
+  peers.stop()
+  clock.advance(600_000)
+  assert.equal(told.length, 1)
+})
