@@ -98,15 +98,11 @@ export class IndexSlot {
 
   /**
    * After a recovery that wrote other blocks than an earlier one: a power cut must not bring back headers of blocks that
-   * have been overwritten, which would be valid and wrong.
+   * have been overwritten, which would be valid and wrong. A failure is final.
    */
   async sync(): Promise<void> {
     if (this.writtenBytes === undefined || this.writtenBytes === 0) return
-    try {
-      await this.indexFile.sync()
-    } catch (err) {
-      this.log.warn('an index file could not be synced', { path: this.indexFile.path, err })
-    }
+    await this.indexFile.sync()
   }
 
   /** The index of the first `fileBytes()` bytes of the file; that may grow while it loads. */

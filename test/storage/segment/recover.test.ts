@@ -117,6 +117,16 @@ test('the last block, not yet synced, may end at any byte: the WAL fills it up a
   }
 })
 
+test('a recovery whose sync fails is over, be it of the index: it may tell of blocks that others have replaced', async () => {
+  for (const extension of ['log', 'index']) {
+    const sim = simDisk()
+    const model = await written(sim.mount(), 2)
+    sim.fail({ operation: 'sync', path: `${BASE}.${extension}`, fault: 'io' })
+    const r = rig(sim.mount())
+    await assert.rejects(recover(r, model.entries.slice(6)), { code: 'DISK_FAILED' }, extension)
+  }
+})
+
 test('a synced block that is cut short is damage, and is said to be', async () => {
   const sim = simDisk()
   const disk = sim.mount()
