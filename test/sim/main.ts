@@ -88,7 +88,7 @@ const command = new Command('sim')
   .description('Runs the whole broker and its clients in a simulated world, seed after seed.')
   .option(
     '--scenario <name>',
-    'what is simulated: storage, one broker on a disk that fails; cluster, brokers and a network that fails; membership, brokers that come and go',
+    'what is simulated: storage, one broker on a disk that fails; cluster, brokers and a network that fails; membership, brokers that come and go; replication, brokers that hold records and lose them',
     (name) => {
       if (name in SCENARIOS) return name
       throw new InvalidArgumentError(`there are ${Object.keys(SCENARIOS).join(' and ')}`)

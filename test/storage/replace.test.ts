@@ -8,6 +8,7 @@ import { placeBatch } from '../../src/model/batch/header.ts'
 import type { Entry } from '../../src/model/entry.ts'
 import { topicId } from '../../src/model/ids.ts'
 import type { SegmentKey } from '../../src/model/segment-key.ts'
+import type { Clock } from '../../src/ports/clock.ts'
 import { type DiskImage, type SimDisk, simDisk } from '../../src/sim/ports/disk.ts'
 import { openLogStore } from '../../src/storage/log-store.ts'
 import type { LogStore, SegmentLog } from '../../src/storage/types.ts'
@@ -28,11 +29,11 @@ interface Known {
 
 let boots = 0
 
-function open(disk: SimDisk, known: Known): Promise<LogStore> {
+function open(disk: SimDisk, known: Known, clock: Clock = manualClock()): Promise<LogStore> {
   boots++
   return openLogStore({
     disk: disk.mount(),
-    clock: manualClock(),
+    clock,
     random: seededRandom(boots),
     log: keptLog(),
     identity: { nodeIdBytes: new Uint8Array(16).fill(3), bootCount: boots },
@@ -63,10 +64,11 @@ function entries(): readonly Entry[] {
   })
 }
 
-/** A directory with `count` of the entries, in the WAL and, once it is fenced, in the file. */
+/** A directory with `count` of the entries, in the WAL and, once it is fenced, in the file; killed when the log says so. */
 async function written(count: number, fenced: boolean): Promise<SimDisk> {
   const disk = simDisk()
-  const store = await open(disk, { elsewhere: true })
+  const clock = manualClock()
+  const store = await open(disk, { elsewhere: true }, clock)
   const log = store.create(KEY, LISTENER)
   for (const entry of entries().slice(0, count)) log.append(entry)
   store.commit()
@@ -76,6 +78,8 @@ async function written(count: number, fenced: boolean): Promise<SimDisk> {
     tail: { of: KEY, entries: entries().slice(-3) },
   })
   if (fenced) await store.flush()
+  await settle()
+  clock.advance(20)
   await settle()
   disk.crash(KILL)
   return disk

@@ -27,6 +27,8 @@ export interface Outcome {
 
 /** After the last fault everything must have an outcome within this. */
 const SETTLE_MS_MAX = 100_000
+/** A mark that says what was synced is written when nothing has followed for 20 ms. */
+const MARKED_AFTER_MS = 20
 
 export async function runStorage(plan: StoragePlan, loop: Loop): Promise<Outcome> {
   const run = new Run(plan, loop)
@@ -188,8 +190,7 @@ class Run extends Stage {
     if (when === 'running') rot()
     else if (when === 'stopped') void machine.stop(downMs, rot)
     else if (workload.settled && machine.ready) {
-      // The mark that says what was synced is on its way.
-      this.world.clock.after(machine.latencyMs + 1, () => {
+      this.world.clock.after(MARKED_AFTER_MS + machine.latencyMs + 1, () => {
         if (!workload.settled || !machine.ready) return
         machine.kill({ keepUnsynced: true }, downMs, 'is killed')
         rot()

@@ -69,10 +69,8 @@ interface ClosedFile extends IdleFile {
 }
 
 interface OpenFile extends IdleFile {
-  /** For groups: a write is durable when it returns. */
+  /** A write is durable when it returns. */
   readonly durable: DiskFile
-  /** For marks, which nobody waits for. */
-  readonly plain: DiskFile
   readonly salt: number
 }
 
@@ -108,9 +106,6 @@ export class LogFiles {
 
   get durable(): DiskFile {
     return this.current.durable
-  }
-  get plain(): DiskFile {
-    return this.current.plain
   }
   get salt(): number {
     return this.current.salt
@@ -157,8 +152,8 @@ export class LogFiles {
     const path = this.path(spare.sequence)
     const plain = await disk.open(path, { mode: 'write' })
     const bytes = await this.settleLength(plain, spare, groupBytes)
+    await plain.close()
     if (bytes === undefined) {
-      await plain.close()
       this.spares.unshift(spare)
       this.startRetry()
       return false
@@ -180,9 +175,9 @@ export class LogFiles {
     if (this.open !== undefined) {
       const { sequence: before, bytes: length } = this.open
       this.closed.push({ sequence: before, bytes: length, sure: true, endLsn: firstLsn })
-      await closeBoth(this.open)
+      await this.open.durable.close()
     }
-    this.open = { sequence, bytes, durable, plain, salt }
+    this.open = { sequence, bytes, durable, salt }
     this.position = RECORDS_AT
     this.released.push(...this.held)
     this.held = []
@@ -350,17 +345,12 @@ export class LogFiles {
   async close(): Promise<void> {
     this.stopped = true
     await this.tending
-    if (this.open !== undefined) await closeBoth(this.open)
+    await this.open?.durable.close()
   }
 }
 
 function usable(fileBytes: number): number {
   return fileBytes - TAIL_BYTES
-}
-
-async function closeBoth(file: OpenFile): Promise<void> {
-  await file.durable.close()
-  await file.plain.close()
 }
 
 function isFull(error: unknown): boolean {

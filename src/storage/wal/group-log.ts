@@ -1,7 +1,7 @@
 // Group commit. Everything that is queued goes out in one write that is durable when it returns; while it runs, the next
 // group gathers. No timer: under load the disk sets the pace, and a lone record waits for nothing.
 //
-//   append ──> queue ──commit──> [ group g: write + sync ] ──> synced(), waiters ──> queue empty? ──> mark
+//   append ──> queue ──commit──> [ group g: write + sync ] ──> synced(), waiters ──> queue empty? ── for a while ──> mark
 //                ^                        |                            |  no
 //                └── appends meanwhile ───┘                            └──> group g+1 at once
 //
@@ -19,8 +19,8 @@ import { type IdleFile, LogFiles, type LogFilesOptions } from './files.ts'
 import { GroupEncoder, type RecordShape } from './group-encoder.ts'
 import { FRAME_BYTES, GROUP_BYTES, type GroupHeader, putGroup } from './record.ts'
 
-/** A mark that no group followed for so long is synced, so that damage to the last group is known as such. */
-const MARK_SYNC_MS = 20
+/** When no group has followed for so long, a mark says that the last one was synced: damage to it is known as such. */
+const MARK_AFTER_MS = 20
 /** Room for control records when there is none for entries; less where files are small. */
 const CONTROL_BYTES = 256 * 1024
 /** A larger group is one record whose tail goes by reference. */
@@ -62,9 +62,7 @@ export class GroupLog<Target, Item> {
   /** The floor that the last synced header tells. */
   private floorOnDisk: number
   private running: Promise<void> | undefined
-  /** The write of a mark, and then its sync: the former is awaited by the next group, both by a rotation. */
   private marking: Promise<void> | undefined
-  private markSync: Promise<void> | undefined
   /** When what is being written was begun. */
   private busySince: number | undefined
   private failure: Error | undefined
@@ -177,7 +175,7 @@ export class GroupLog<Target, Item> {
         while (this.head < this.items.length && !this.stalled) await this.commitGroup()
         if (this.pendingFloor()) await this.writeFloor()
       } while (this.head < this.items.length && !this.stalled)
-      if (this.failure === undefined && this.head === this.items.length) this.mark()
+      this.markLater()
     } catch (error) {
       this.fail(error as Error)
     } finally {
@@ -190,7 +188,6 @@ export class GroupLog<Target, Item> {
     const size = this.encoder.size(this.kinds[this.head] as number, this.items[this.head] as Item)
     const least = GROUP_BYTES + size
     if (least > this.files.remaining) {
-      await this.markSync
       if (!(await this.files.rotate(this.firstQueuedLsn, this.floor, least))) {
         // The records keep their numbers and wait for `space`.
         this.stalled = true
@@ -309,35 +306,23 @@ export class GroupLog<Target, Item> {
     this.floorReached(floor)
   }
 
-  private mark(): void {
-    this.marking = this.files.plain
-      .write([this.markBytes()], this.files.position)
-      .catch((error: unknown) => this.fail(error as Error))
-    this.armMarkSync()
-  }
-
-  private armMarkSync(): void {
+  private markLater(): void {
     if (this.markTimer) return
     this.markTimer = true
-    const group = this.group
-    this.clock.after(MARK_SYNC_MS, () => {
+    const { group } = this
+    this.clock.after(MARK_AFTER_MS, () => {
       this.markTimer = false
       if (this.running !== undefined || this.closing || this.failure !== undefined) return
-      // One at a time: a rotation waits for the last, and closes the file.
-      const due = this.group === group && this.markSync === undefined
-      if (due) this.markSync = this.syncMark()
-      else this.armMarkSync()
+      if (this.group === group) this.marking = this.mark()
+      else this.markLater()
     })
   }
 
-  private async syncMark(): Promise<void> {
+  private async mark(): Promise<void> {
     try {
-      await this.marking
-      await this.files.plain.sync()
+      await this.files.durable.write([this.markBytes()], this.files.position)
     } catch (error) {
       this.fail(error as Error)
-    } finally {
-      this.markSync = undefined
     }
   }
 
@@ -374,8 +359,8 @@ export class GroupLog<Target, Item> {
       this.fail(
         new EastGuardError('STORAGE_FULL', 'the log was closed with no space for its last records'),
       )
-    await this.markSync
-    if (this.failure === undefined) await this.syncMark()
+    await this.marking
+    if (this.failure === undefined) await this.mark()
     await this.files.close()
     if (this.failure !== undefined) throw this.failure
   }

@@ -68,34 +68,58 @@ test('what was synced is found again, with its numbers', async () => {
   assert.equal(found.identity?.bootCount, 1)
 })
 
-test('a mark follows when nothing is queued, and the next group is written over it', async () => {
+test('a mark follows when nothing is queued for a while, and the next group is written over it', async () => {
   const w = world()
   const log = await openLog(w)
   await settle()
-  log.append(KIND, payloadOf(1))
-  await log.sync()
-  await settle()
-  const writes = w.disk.trace.filter(({ kind }) => kind === 'write')
-  const [group, mark] = writes.slice(-2)
-  const end = (group?.position ?? 0) + (group?.bytes ?? 0)
-  assert.equal(mark?.position, end)
-  log.append(KIND, payloadOf(2))
-  await log.sync()
-  assert.equal(groupWrites(w).at(-1)?.position, end)
-  await log.close()
-})
-
-test('a mark that stays the last is synced, so that damage to the last group is known', async () => {
-  const w = world()
-  const log = await openLog(w)
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
   w.disk.forgetTrace()
-  w.clock.advance(1000)
+  w.clock.advance(19)
   await settle()
-  assert.ok(w.disk.trace.some(({ kind }) => kind === 'sync'))
+  assert.equal(w.disk.trace.length, 0)
+  w.clock.advance(1)
+  await settle()
+  const [mark, ...others] = w.disk.trace
+  assert.equal(mark?.kind, 'write')
+  assert.deepEqual(others, [])
+  log.append(KIND, payloadOf(2))
+  await log.sync()
+  assert.equal(groupWrites(w).at(-1)?.position, mark?.position)
   await log.close()
+})
+
+test('no mark is written while groups follow one another', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  w.disk.forgetTrace()
+  for (let i = 1; i <= 20; i++) {
+    log.append(KIND, payloadOf(i))
+    await log.sync()
+    w.clock.advance(15)
+    await settle()
+  }
+  assert.equal(w.disk.trace.length, 20)
+  await log.close()
+})
+
+test('behind a mark damage to the last group is known, after a power cut too', async () => {
+  const w = world()
+  const log = await openLog(w)
+  await settle()
+  w.disk.forgetTrace()
+  log.append(KIND, payloadOf(1))
+  await log.sync()
+  await settle()
+  const [group] = groupWrites(w)
+  w.clock.advance(20)
+  await settle()
+  w.disk.crash({ keepUnsynced: false })
+  w.disk.flipBit(group?.path ?? '', (group?.position ?? 0) + 60, 0)
+  const found = await recover(w)
+  assert.equal(found.lost.length, 1)
 })
 
 test('a failed write is final: nothing is acknowledged after it and nothing is tried again', async () => {
@@ -116,54 +140,41 @@ test('a failed write is final: nothing is acknowledged after it and nothing is t
   await assert.rejects(log.close(), /the device reports an error/)
 })
 
-test('a failed sync of a mark is final too', async () => {
+test('a mark that could not be written is final too', async () => {
   const w = world()
   const log = await openLog(w)
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
-  w.disk.fail({ operation: 'sync', fault: 'io' })
+  w.disk.fail({ operation: 'write', fault: 'io' })
   w.clock.advance(1000)
   await settle()
   assert.equal(w.failures.length, 1)
 })
 
-test('a file stays open until no mark of it is being synced, were there several', async () => {
+test('a group waits for the mark that is being written, in whose place it goes', async () => {
   const w = world()
   const log = await openLog(w)
   log.append(KIND, payloadOf(1))
   await log.sync()
   await settle()
   let release = (): void => {}
-  let slow: Promise<void> | undefined = new Promise((resolve) => {
+  const slow = new Promise<void>((resolve) => {
     release = resolve
   })
-  w.disk.before = ({ kind }) => {
-    if (kind !== 'sync') return undefined
-    const first = slow
-    slow = undefined
-    return first
-  }
-  w.clock.advance(1000)
+  w.disk.before = ({ kind }) => (kind === 'write' ? slow : undefined)
+  w.clock.advance(20)
   await settle()
-  assert.equal(slow, undefined, 'the first mark is being synced')
+  w.disk.forgetTrace()
   log.append(KIND, payloadOf(2))
-  await log.sync()
+  const synced = log.sync()
   await settle()
-  w.clock.advance(1000)
-  await settle()
-  // More than the file takes.
-  log.append(KIND, new Uint8Array(200_000))
-  let left = false
-  const synced = log.sync().then(() => {
-    left = true
-  })
-  await settle()
-  assert.ok(!left)
+  assert.deepEqual(groupWrites(w), [])
   release()
   await synced
-  assert.deepEqual(w.failures, [])
+  assert.equal(groupWrites(w).length, 1)
   await log.close()
+  assert.equal((await recover(w)).endLsn, 3)
 })
 
 test('a record larger than a file gets a file that holds it', async () => {
