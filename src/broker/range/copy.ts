@@ -5,7 +5,8 @@
 //                                     └── role: RangeLeader (numbers entries) or RangeFollower (takes them)
 //
 //   segment k  ── sealed at end ──>  segment k + 1
-//     fold is exactly at end: it goes on            else: the fold is loaded from the state staged for k + 1
+//     fold is exactly at end, and its digest the one
+//     that was committed for k + 1: it goes on      else: the fold is loaded from the state staged for k + 1
 //
 // A segment from before this broker's start is fenced: readable, never continued (PROTOCOLS §5).
 
@@ -13,7 +14,7 @@ import { assert } from '../../base/assert.ts'
 import { EastGuardError, type ErrorCode } from '../../base/errors.ts'
 import { segmentByNumber } from '../../core/metadata/lookup.ts'
 import type { Range, Segment, Topic } from '../../core/metadata/types.ts'
-import type { RangeState } from '../../core/producers/range-state.ts'
+import { type RangeState, stateDigest } from '../../core/producers/range-state.ts'
 import type { Entry } from '../../model/entry.ts'
 import type { Redirect } from '../../model/redirect.ts'
 import type { SegmentKey } from '../../model/segment-key.ts'
@@ -180,7 +181,7 @@ export class RangeCopy implements SegmentListener {
     const end = segmentByNumber(this.range, key.segment)?.endEntry
     // Whatever has become of the successor meanwhile.
     const whole = this.status === 'live' && this.sealedAt(end)
-    const goesOn = whole && open.segment === key.segment + 1 && this.foldedTo(open)
+    const goesOn = whole && open.segment === key.segment + 1 && this.foldedAlike(open)
     if (end !== undefined) context.seals.seal(key, log, end)
     this.refusePending(end)
     this.log = undefined
@@ -204,13 +205,13 @@ export class RangeCopy implements SegmentListener {
     return state.nextEntry === end
   }
 
-  /** Where the metadata says that the successor begins: everybody folds the same. */
-  private foldedTo({ firstOffsets }: Segment): boolean {
-    const offsets = this.state?.nextOffsets() ?? []
-    const same = firstOffsets.every((offset, i) => offset === offsets[i])
-    if (!same)
-      this.context.log.error('a range folded to other offsets than its holder', this.fields)
-    return same
+  /** Everybody folds the same as who staged the successor. A fold that differs is wrong by what was committed: the staged one is not. */
+  private foldedAlike(open: Segment): boolean {
+    const { state, context, fields } = this
+    const alike = state !== undefined && stateDigest(state.encode()) === open.stateDigest
+    const what = 'a range folded to another state than its holder, and goes on from the one staged'
+    if (!alike) context.log.error(what, fields)
+    return alike
   }
 
   /** `end` undefined: the segment was dropped already, and nobody knows here any more where it ended. */
