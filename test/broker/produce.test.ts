@@ -3,10 +3,12 @@ import { test } from 'node:test'
 import { ACKS_LEADER } from '../../src/broker/sinks.ts'
 import { batchesIn, RecordReader } from '../../src/model/batch/decode.ts'
 import { leaderEpoch } from '../../src/model/batch/header.ts'
+import type { TopicId } from '../../src/model/ids.ts'
 import { addPartitions } from '../../src/wire/native/add-partitions.ts'
 import type { FetchedPartition } from '../../src/wire/native/fetch.ts'
 import { listOffsets } from '../../src/wire/native/list-offsets.ts'
-import { type Running, runBroker } from './support/harness.ts'
+import { manualClock } from '../storage/support/ports.ts'
+import { eventually, type Running, runBroker } from './support/harness.ts'
 import { batchOf, RawClient, slotOf } from './support/raw-client.ts'
 
 function valuesOf(fetched: FetchedPartition): string[] {
@@ -22,8 +24,9 @@ function valuesOf(fetched: FetchedPartition): string[] {
   return values
 }
 
-async function eventually(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
+/** Answered after all that was asked before has reached the broker. */
+async function arrived(client: RawClient, topic: TopicId): Promise<void> {
+  await client.fetch(topic, 0, 0)
 }
 
 test('records are read back at the offsets that were acknowledged', async () => {
@@ -175,16 +178,23 @@ test('a range rolls at its limit under load: producers wait, offsets run on, rea
   client.close()
 })
 
-test('a roll that fails leaves the segment open and is tried again', async () => {
-  await using running = await runBroker()
-  const client = await RawClient.ready(running.port)
+test('a roll that fails is tried again while producers wait', async () => {
+  const clock = manualClock()
+  await using running = await runBroker({}, { clock })
+  using client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t', { segmentEntries: 2 })
+  const segments = (): number =>
+    running.broker.topics.find({ name: 't' }).ranges[0]?.segments.length ?? 0
   running.store.failStage = new Error('no room for a state')
-  for (let i = 0; i < 8; i++) assert.equal(await client.send(topic, 0, `${i}`), i)
-  await new Promise((resolve) => setTimeout(resolve, 260))
-  for (let i = 8; i < 12; i++) assert.equal(await client.send(topic, 0, `${i}`), i)
-  assert.ok((running.broker.topics.find({ name: 't' }).ranges[0]?.segments.length ?? 0) > 1)
-  client.close()
+  for (let i = 0; i < 2; i++) assert.equal(await client.send(topic, 0, `${i}`), i)
+  const waiting = client.send(topic, 0, '2')
+  await arrived(client, topic)
+  assert.deepEqual([running.store.failStage, segments()], [undefined, 1])
+  await eventually(() => {
+    clock.advance(25)
+    return segments() === 2
+  })
+  assert.equal(await waiting, 2)
 })
 
 async function restarted(running: Running): Promise<[Running, RawClient]> {
@@ -275,8 +285,9 @@ test('added partitions take records, the old ones keep theirs, and a restart kno
 })
 
 test('a full disk refuses writes and serves reads; too little room makes producers wait', async () => {
-  await using running = await runBroker()
-  const client = await RawClient.ready(running.port)
+  const clock = manualClock()
+  await using running = await runBroker({}, { clock })
+  using client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t')
   await client.send(topic, 0, 'a')
   running.store.roomNow = 'full'
@@ -285,25 +296,29 @@ test('a full disk refuses writes and serves reads; too little room makes produce
   running.store.roomNow = 'wait'
   const order: number[] = []
   const waiting = ['c', 'd', 'e'].map(async (v) => order.push(await client.send(topic, 0, v)))
-  const [late] = await client.produce([slotOf(topic, 0, batchOf(['late']))], 255, 60)
-  assert.equal(late?.error, 'TIMEOUT')
+  const late = client.produce([slotOf(topic, 0, batchOf(['late']))], 255, 60)
+  await arrived(client, topic)
+  clock.advance(60)
+  assert.equal((await late)[0]?.error, 'TIMEOUT')
   running.store.roomNow = 'ok'
   running.broker.roomAgain()
   await Promise.all(waiting)
   assert.deepEqual(order, [1, 2, 3])
-  client.close()
 })
 
 test('what waits is bounded in bytes: the rest is refused at once', async () => {
-  await using running = await runBroker()
-  const client = await RawClient.ready(running.port)
+  const clock = manualClock()
+  await using running = await runBroker({}, { clock })
+  using client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t')
   running.store.roomNow = 'wait'
   const value = 'x'.repeat(900_000)
-  const results = await Promise.all(
-    Array.from({ length: 6 }, () => client.produce([slotOf(topic, 0, batchOf([value]))], 255, 300)),
+  const produced = Array.from({ length: 6 }, () =>
+    client.produce([slotOf(topic, 0, batchOf([value]))], 255, 300),
   )
-  const errors = results.map(([r]) => r?.error)
+  await arrived(client, topic)
+  clock.advance(300)
+  const errors = (await Promise.all(produced)).map(([r]) => r?.error)
   assert.deepEqual(
     errors.map(String).toSorted((a, b) => a.localeCompare(b)),
     [
@@ -311,21 +326,21 @@ test('what waits is bounded in bytes: the rest is refused at once', async () => 
       ...Array.from({ length: 2 }, () => 'TOO_MANY_REQUESTS'),
     ],
   )
-  client.close()
 })
 
 test('a long poll ends with the first record, or empty when its time is over', async () => {
-  await using running = await runBroker()
-  const reader = await RawClient.ready(running.port)
-  const writer = await RawClient.ready(running.port)
+  const clock = manualClock()
+  await using running = await runBroker({}, { clock })
+  using reader = await RawClient.ready(running.port)
+  using writer = await RawClient.ready(running.port)
   const topic = await writer.createTopic('t')
   const polled = reader.fetch(topic, 0, 0, { maxWaitMs: 10_000 })
   const other = reader.fetch(topic, 1, 0, { maxWaitMs: 30 })
+  await arrived(reader, topic)
+  clock.advance(30)
   assert.deepEqual(valuesOf(await other), [])
   await writer.send(topic, 0, 'now')
   assert.deepEqual(valuesOf(await polled), ['now'])
-  reader.close()
-  writer.close()
 })
 
 test('offsets are found by time inside a batch, across segments, and at both ends', async () => {

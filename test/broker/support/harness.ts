@@ -16,6 +16,7 @@ import { systemRandom } from '../../../src/io/random/system-random.ts'
 import { nodeStreams } from '../../../src/io/tcp/node-streams.ts'
 import { nodeId } from '../../../src/model/ids.ts'
 import { MIB, POLICY_DEFAULTS } from '../../../src/model/policy.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
 import { controlAlone } from './alone.ts'
@@ -77,17 +78,21 @@ export interface Running {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+interface RunOptions {
+  readonly store?: MemoryStore
+  readonly metadata?: MemoryMetadata
+  /** The test's own, for what becomes of time; the machine's otherwise. On a clock that stands the broker stops only when its clients are gone. */
+  readonly clock?: Clock
+}
+
 export async function runBroker(
   settings: Partial<NativeDoorSettings> = {},
-  from: { store: MemoryStore; metadata: MemoryMetadata } = {
-    store: new MemoryStore(),
-    metadata: new MemoryMetadata(),
-  },
+  options: RunOptions = {},
 ): Promise<Running> {
-  const { store } = from
-  const metadata = new MemoryMetadata(from.metadata.state)
+  const { store = new MemoryStore(), clock = systemClock({ keepAlive: false }) } = options
+  const metadata = new MemoryMetadata(options.metadata?.state)
   const ownPorts = {
-    clock: systemClock({ keepAlive: false }),
+    clock,
     random: systemRandom(),
     compute: nodeCompute,
     log: simLog(),
@@ -101,7 +106,7 @@ export async function runBroker(
     control: controlAlone({ ...ownPorts, nodeId: NODE, metadata }),
   }
   await settleRecovered(parts)
-  const { clock, metrics } = parts.ports
+  const { metrics } = parts.ports
   const ports = { streams: nodeStreams, clock, metrics }
   const door = new NativeDoor(ports, { ...SETTINGS, ...settings })
   const advertised = await door.listen({ host: '127.0.0.1', port: 0 })
@@ -144,8 +149,13 @@ export async function runBroker(
     stop,
     restart: async () => {
       await stop()
-      return await runBroker(settings, { store, metadata })
+      return await runBroker(settings, { store, metadata, clock })
     },
     [Symbol.asyncDispose]: stop,
   }
+}
+
+/** Looks again at each turn: for what comes by itself. */
+export async function eventually(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
 }

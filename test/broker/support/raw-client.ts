@@ -105,13 +105,14 @@ export class RawClient {
 
   /** Resolves with the frame that answers the id; rejects when the connection ends first. */
   async answer(id: number): Promise<Uint8Array> {
-    const frame = new Promise<Uint8Array>((resolve) => {
-      this.waiting.set(id, resolve)
-    })
+    return await this.unlessLost(new Promise((resolve) => this.waiting.set(id, resolve)))
+  }
+
+  private async unlessLost<T>(coming: Promise<T>): Promise<T> {
     const lost = this.closed.then((): never => {
-      throw new EastGuardError('CONNECTION_LOST', 'the connection ended before the answer')
+      throw new EastGuardError('CONNECTION_LOST', 'the connection ended before that came')
     })
-    return await Promise.race([frame, lost])
+    return await Promise.race([coming, lost])
   }
 
   async ask<Q, S>(message: Message<Q, S>, request: Q): Promise<S> {
@@ -172,16 +173,21 @@ export class RawClient {
     return answer.partitions[0] as FetchedPartition
   }
 
-  /** Resolves when as many pushes have come as `enough` wants. */
+  /** Resolves when as many pushes have come as `enough` wants; rejects when the connection ends first. */
   async pushed(enough: (pushes: readonly ConsumeData[]) => boolean): Promise<void> {
     while (!enough(this.pushes)) {
-      await new Promise<void>((resolve) => {
+      const next = new Promise<void>((resolve) => {
         this.onPush = resolve
       })
+      await this.unlessLost(next)
     }
   }
 
   close(): void {
     this.socket.destroy()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 }
