@@ -1,5 +1,6 @@
 // Three brokers of one process: each with its own store in memory, links that can be cut, and one metadata log that all see at
-// once. The coordinator is the test's: it rolls an end as soon as a leader gives one, or when the test says so.
+// once. The coordinator is the test's: it rolls an end as soon as a leader gives one, or when the test says so. Time passes with what
+// happens, a millisecond with so many turns of the event loop: however slow the machine is, a message takes no longer.
 
 import { fromHex } from '../../../src/base/bytes.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
@@ -11,16 +12,14 @@ import { ACKS_ALL, type ProduceSink } from '../../../src/broker/sinks.ts'
 import { rangeByNumber } from '../../../src/core/metadata/lookup.ts'
 import { emptyState } from '../../../src/core/metadata/machine.ts'
 import type { Segment, Topic } from '../../../src/core/metadata/types.ts'
-import { systemClock } from '../../../src/io/clock/system-clock.ts'
-import { nodeCompute } from '../../../src/io/compute/node-compute.ts'
-import { systemRandom } from '../../../src/io/random/system-random.ts'
 import { type NodeId, nodeId, topicId } from '../../../src/model/ids.ts'
 import { POLICY_DEFAULTS, type TopicPolicy } from '../../../src/model/policy.ts'
 import type { LeadersEnd, StageOutcome, StageReport } from '../../../src/model/segment-ends.ts'
 import type { SegmentKey } from '../../../src/model/segment-key.ts'
+import { simCompute } from '../../../src/sim/ports/compute.ts'
 import { simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
-import { within } from '../../support/time.ts'
+import { type ManualClock, manualClock, seededRandom } from '../../storage/support/ports.ts'
 import { MemoryMetadata } from '../support/harness.ts'
 import { MemoryStore } from '../support/memory-store.ts'
 import { batchOf } from '../support/raw-client.ts'
@@ -31,6 +30,8 @@ export const B: NodeId = nodeId('bb'.repeat(16))
 export const C: NodeId = nodeId('cc'.repeat(16))
 const TOPIC = topicId('00'.repeat(16))
 const WITHIN_MS = 5000
+/** A message and its answer take two. */
+const TURNS_PER_MS = 4
 
 export interface Node {
   readonly id: NodeId
@@ -45,6 +46,7 @@ interface Answer {
 }
 
 export class Rig {
+  readonly clock: ManualClock = manualClock()
   readonly net: MemoryNet = new MemoryNet()
   readonly metadata: MemoryMetadata = new MemoryMetadata(emptyState())
   readonly nodes: Map<NodeId, Node> = new Map()
@@ -55,9 +57,11 @@ export class Rig {
   readonly given: LeadersEnd[] = []
   private readonly rolling = new Map<string, { key: SegmentKey; end: number; tailFrom: number }>()
   private tokens = 0
+  private over = false
 
   static async make(policy: Partial<TopicPolicy> = {}): Promise<Rig> {
     const rig = new Rig()
+    void rig.passTime()
     for (const id of [A, B, C]) rig.start(id)
     await rig.metadata.propose({
       kind: 'CreateTopic',
@@ -79,8 +83,15 @@ export class Rig {
     return rig
   }
 
+  private async passTime(): Promise<void> {
+    while (!this.over) {
+      for (let i = 0; i < TURNS_PER_MS; i++) await turn()
+      this.clock.advance(1)
+    }
+  }
+
   /** Again: on what its store holds, as another start. */
-  start(id: NodeId, store: MemoryStore = new MemoryStore(), boot: number = 1): Node {
+  start(id: NodeId, store: MemoryStore = new MemoryStore(this.clock), boot: number = 1): Node {
     let broker: Broker | undefined
     const metadata = new MemoryMetadata(this.metadata.state)
     // One log, of which each broker has its own view of changes.
@@ -88,9 +99,9 @@ export class Rig {
     metadata.onChange = (listener) => this.metadata.onChange(listener)
     const data = this.net.join(id, boot, (from, of, message) => broker?.received(from, of, message))
     const ports = {
-      clock: systemClock({ keepAlive: true }),
-      random: systemRandom(),
-      compute: nodeCompute,
+      clock: this.clock,
+      random: seededRandom(1000 * boot + this.nodes.size),
+      compute: simCompute,
       log: simLog(),
       metrics: simMetrics(),
     }
@@ -231,8 +242,13 @@ export class Rig {
     }
   }
 
+  /** Rejects when it has not come true in a while. */
   async until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-    await within(WITHIN_MS, what, holds)
+    const deadline = this.clock.monotonic() + WITHIN_MS
+    while (!(await holds())) {
+      if (this.clock.monotonic() > deadline) throw new Error(`${what}: not within ${WITHIN_MS} ms`)
+      await turn()
+    }
   }
 
   /** How many entries of the segment a broker holds. */
@@ -255,5 +271,10 @@ export class Rig {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const id of this.nodes.keys()) await this.stop(id)
+    this.over = true
   }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -89,7 +89,8 @@ export async function runBroker(
   settings: Partial<NativeDoorSettings> = {},
   options: RunOptions = {},
 ): Promise<Running> {
-  const { store = new MemoryStore(), clock = systemClock({ keepAlive: false }) } = options
+  const { clock = systemClock({ keepAlive: false }) } = options
+  const { store = new MemoryStore(clock) } = options
   const metadata = new MemoryMetadata(options.metadata?.state)
   const ownPorts = {
     clock,

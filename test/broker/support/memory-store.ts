@@ -5,10 +5,12 @@ import { assert } from '../../../src/base/assert.ts'
 import { concatBytes } from '../../../src/base/bytes.ts'
 import { crc32c } from '../../../src/base/checksum.ts'
 import { EastGuardError } from '../../../src/base/errors.ts'
+import { systemClock } from '../../../src/io/clock/system-clock.ts'
 import { maxTimestamp } from '../../../src/model/batch/header.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../../src/model/entry.ts'
 import type { TopicId } from '../../../src/model/ids.ts'
 import { keyText, parseKeyText, type SegmentKey } from '../../../src/model/segment-key.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
 import type {
   LogStore,
   Room,
@@ -43,12 +45,14 @@ export class MemoryLog implements SegmentLog {
   private readonly listener: SegmentListener
   /** Whether a fence has to wait for a group commit that the test lets go. */
   private readonly held: () => boolean
+  private readonly now: () => number
   private fences: (() => void)[] = []
 
-  constructor(key: SegmentKey, listener: SegmentListener, held: () => boolean) {
+  constructor(key: SegmentKey, listener: SegmentListener, held: () => boolean, now: () => number) {
     this.key = key
     this.listener = listener
     this.held = held
+    this.now = now
   }
 
   get end(): number {
@@ -59,7 +63,7 @@ export class MemoryLog implements SegmentLog {
     assert(!this.sealed && entry.entryNumber === this.end, 'entries are dense')
     this.entries.push(entry)
     this.bytes += ENVELOPE_BYTES + entry.batch.length
-    this.firstAppendAt ??= performance.now()
+    this.firstAppendAt ??= this.now()
   }
 
   synced(): void {
@@ -167,8 +171,13 @@ export class MemoryStore implements LogStore {
   commits = 0
   /** The next staged state fails with it. */
   failStage: Error | undefined
+  private readonly now: () => number
   private running = false
   private runningSince = 0
+
+  constructor(clock: Pick<Clock, 'monotonic'> = systemClock()) {
+    this.now = () => clock.monotonic()
+  }
 
   room(): Room {
     return this.roomNow
@@ -177,7 +186,7 @@ export class MemoryStore implements LogStore {
   commit(): void {
     if (this.running || !this.automatic) return
     this.running = true
-    this.runningSince = performance.now()
+    this.runningSince = this.now()
     setImmediate(() => this.release())
   }
 
@@ -189,7 +198,7 @@ export class MemoryStore implements LogStore {
   }
 
   create(key: SegmentKey, listener: SegmentListener): MemoryLog {
-    const log = new MemoryLog(key, listener, () => !this.automatic)
+    const log = new MemoryLog(key, listener, () => !this.automatic, this.now)
     this.logs.set(keyText(key), log)
     return log
   }
@@ -212,7 +221,7 @@ export class MemoryStore implements LogStore {
   isFull = false
   readonly freeBytes: number = 2 ** 40
   oldestSyncAgeMs(): number {
-    return this.running ? performance.now() - this.runningSince : 0
+    return this.running ? this.now() - this.runningSince : 0
   }
 
   async stageState(key: SegmentKey, token: string, state: Uint8Array): Promise<void> {
