@@ -19,6 +19,11 @@ export function diskErrorIn(error: unknown): DiskError | undefined {
   return each instanceof DiskError ? each : undefined
 }
 
+/** It has room again one day, so what found none may be tried again. All else that fails is final: a sync that failed is never retried. */
+export function isFull(error: unknown): boolean {
+  return diskErrorIn(error)?.fault === 'full'
+}
+
 export function diskHint(error: unknown, otherwise: string = ERRORS.DISK_FAILED.hint): string {
   const fault = diskErrorIn(error)?.fault
   return (fault === undefined ? undefined : HINTS[fault]) ?? otherwise

@@ -11,11 +11,11 @@ import { PEERS_SETTINGS } from '../broker/peers/settings.ts'
 import { Keeper } from '../broker/shards/keeper.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { StartMemory } from '../model/starts.ts'
-import { DiskError } from '../ports/disk.ts'
 import type { Address } from '../ports/streams.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
 import type { NodeCluster } from '../storage/datadir/node-file.ts'
 import type { Journal } from '../storage/journal/journal.ts'
+import { isFull } from './disk-failure.ts'
 import type { Neighbourhood } from './neighbourhood.ts'
 import type { ServerPorts, ServerSettings } from './types.ts'
 
@@ -115,9 +115,8 @@ export function memoryOf(options: MetadataOptions): StartMemory {
       try {
         await dataDir.remember(node, start)
       } catch (error) {
-        // A full disk has room again one day, and who was not let in dials again.
-        if (!(error instanceof DiskError && error.fault === 'full'))
-          options.onFailed(error as Error)
+        // Who was not let in for want of room dials again.
+        if (!isFull(error)) options.onFailed(error as Error)
         throw error
       }
     },

@@ -47,6 +47,8 @@ export interface NeighbourhoodOptions {
   readonly dataDir: DataDir
   /** This broker must stop. */
   onFatal(error: EastGuardError): void
+  /** So must it because its disk failed. */
+  onFailed(error: Error): void
   /** As `work` ends; but rejects when the broker should wait no more. */
   unlessEnded<T>(work: Promise<T>): Promise<T>
 }
@@ -121,7 +123,13 @@ async function joined(
     },
   })
   const { clock, log } = ports
-  const peers = new PeersKept({ clock, log, dataDir, known: () => members.known() })
+  const peers = new PeersKept({
+    clock,
+    log,
+    dataDir,
+    known: () => members.known(),
+    onFailed: (error) => options.onFailed(error),
+  })
   members.onView(() => peers.changed())
   let data: DataPort | undefined
   try {

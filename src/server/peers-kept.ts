@@ -1,11 +1,12 @@
-// Where the other brokers are is kept in the data directory for the next start. What could not be written, as on a full disk, is
-// written later: nothing else need change before that start.
+// Where the other brokers are is kept in the data directory for the next start. What found a full
+// disk is written later: nothing else need change before that start.
 
 import { type Address, sameAddress } from '../base/address.ts'
 import type { Neighbour } from '../broker/options.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Log } from '../ports/log.ts'
 import type { DataDir } from '../storage/datadir/data-dir.ts'
+import { isFull } from './disk-failure.ts'
 
 const AGAIN_MS = 60_000
 
@@ -15,6 +16,8 @@ export interface PeersKeptOptions {
   readonly dataDir: Pick<DataDir, 'peers' | 'keepPeers'>
   /** All others that are known. */
   readonly known: () => readonly Pick<Neighbour, 'cluster' | 'state'>[]
+  /** The disk has, and not for want of room. */
+  onFailed(error: Error): void
 }
 
 export class PeersKept {
@@ -46,6 +49,7 @@ export class PeersKept {
   }
 
   private failed(error: unknown): void {
+    if (!isFull(error)) return this.options.onFailed(error as Error)
     if (this.stopped || this.again !== undefined) return
     const { clock, log } = this.options
     const text =

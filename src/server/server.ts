@@ -104,6 +104,7 @@ async function start(options: ServerOptions, opened: Opened): Promise<RunningBro
     settings,
     dataDir,
     onFatal: (error) => breakdown.mustStop(error),
+    onFailed,
     unlessEnded: (work) => breakdown.unlessEnded(work),
   })
   opened.add(() => neighbourhood.stop())
