@@ -147,6 +147,12 @@ export const REPLICATION_MUTATIONS: readonly Mutation[] = [
     find: 'const proven = staying.filter((node) => candidates.alive(node) && this.proven(node, nowMs));',
     replace: 'const proven = staying;',
   },
+  {
+    name: 'ignore which replicas a change was right for',
+    file: 'src/core/metadata/segments.js',
+    find: 'if (seen.length > 0 && seen.join() !== segment.replicas.join()) {',
+    replace: 'if (false) {',
+  },
   // Restarts.
   {
     name: 'answer from recovery before it is durable',
