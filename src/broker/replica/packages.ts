@@ -218,6 +218,8 @@ export class PackageReceiver {
   private readonly peers = new Map<NodeId, Orders>()
   /** On their way here, and from here to the disk. */
   private taken = 0
+  /** Those that are on their way to the disk, by token. */
+  private readonly storing = new Map<string, Promise<void>>()
 
   constructor(context: RangeContext, links: DataLinks) {
     this.context = context
@@ -295,10 +297,15 @@ export class PackageReceiver {
   }
 
   private async store(pack: StagePackage, bytes: number): Promise<void> {
+    const { key, token } = pack
     try {
-      // The same package by another way, or sent again after the link broke.
-      if (this.context.staged.has(pack.key, pack.token)) return
-      await storePackage(this.context, pack)
+      // Sent again after the link broke. Two that write the same file at a time take it from one another.
+      if (this.context.staged.has(key, token)) return
+      const before = this.storing.get(token)
+      if (before !== undefined) return await before
+      const stored = storePackage(this.context, pack).finally(() => this.storing.delete(token))
+      this.storing.set(token, stored)
+      await stored
     } finally {
       this.taken -= bytes
     }

@@ -76,6 +76,17 @@ test('a package that an earlier connection brought is no answer to the number th
   assert.deepEqual(told, [{ kind: 'stage-stored', order: 1, failed: undefined }])
 })
 
+test('a package that comes again while it is being written is not written twice at a time', async () => {
+  const { receiver, told, writes } = world()
+  receiver.receive(HOLDER, stageOf(1, 2))
+  receiver.link(HOLDER)
+  receiver.receive(HOLDER, stageOf(1, 2))
+  assert.equal(writes.length, 1)
+  writes[0]?.()
+  await turn()
+  assert.deepEqual(told, [{ kind: 'stage-stored', order: 1, failed: undefined }])
+})
+
 test('of a package that was given up nothing is kept', async () => {
   const { receiver, told, writes } = world()
   const whole = stageOf(1, 2)
