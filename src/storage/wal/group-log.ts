@@ -69,6 +69,8 @@ export class GroupLog<Target, Item> {
   /** No space for the next file. */
   private stalled = false
   private markTimer = false
+  /** When the last group was synced, while nothing runs. */
+  private idleSinceMs = 0
   /** Somebody was told that there is no room while others were queued; told again when a group has left. */
   private refused = false
   private closing = false
@@ -175,7 +177,8 @@ export class GroupLog<Target, Item> {
         while (this.head < this.items.length && !this.stalled) await this.commitGroup()
         if (this.pendingFloor()) await this.writeFloor()
       } while (this.head < this.items.length && !this.stalled)
-      this.markLater()
+      this.idleSinceMs = this.clock.monotonic()
+      this.markAfter(MARK_AFTER_MS)
     } catch (error) {
       this.fail(error as Error)
     } finally {
@@ -306,15 +309,15 @@ export class GroupLog<Target, Item> {
     this.floorReached(floor)
   }
 
-  private markLater(): void {
+  private markAfter(ms: number): void {
     if (this.markTimer) return
     this.markTimer = true
-    const { group } = this
-    this.clock.after(MARK_AFTER_MS, () => {
+    this.clock.after(ms, () => {
       this.markTimer = false
       if (this.running !== undefined || this.closing || this.failure !== undefined) return
-      if (this.group === group) this.marking = this.mark()
-      else this.markLater()
+      const leftMs = this.idleSinceMs + MARK_AFTER_MS - this.clock.monotonic()
+      if (leftMs > 0) this.markAfter(leftMs)
+      else this.marking = this.mark()
     })
   }
 

@@ -71,10 +71,12 @@ test('what was synced is found again, with its numbers', async () => {
 test('a mark follows when nothing is queued for a while, and the next group is written over it', async () => {
   const w = world()
   const log = await openLog(w)
-  await settle()
-  log.append(KIND, payloadOf(1))
-  await log.sync()
-  await settle()
+  for (const i of [1, 2]) {
+    w.clock.advance(15)
+    log.append(KIND, payloadOf(i))
+    await log.sync()
+    await settle()
+  }
   w.disk.forgetTrace()
   w.clock.advance(19)
   await settle()
@@ -84,7 +86,7 @@ test('a mark follows when nothing is queued for a while, and the next group is w
   const [mark, ...others] = w.disk.trace
   assert.equal(mark?.kind, 'write')
   assert.deepEqual(others, [])
-  log.append(KIND, payloadOf(2))
+  log.append(KIND, payloadOf(3))
   await log.sync()
   assert.equal(groupWrites(w).at(-1)?.position, mark?.position)
   await log.close()
