@@ -73,10 +73,7 @@ export class Broker {
     this.context = makeContext(options, parts, {
       control: () => this.control,
       sendings: channels ?? NO_SENDINGS,
-      rolled: (key) => {
-        this.context.counters.rolls.add(1)
-        this.stager.forget({ ...key, segment: key.segment - 1 })
-      },
+      over: (key) => this.stager.forget(key),
       damaged: (key) => this.damaged(key),
       stored: (key, token) => this.leftovers.staged(key, token),
     })

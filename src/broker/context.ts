@@ -15,7 +15,7 @@ export interface ContextHooks {
   /** There before anything of it is asked. */
   readonly control: () => Control
   readonly sendings: Sendings
-  readonly rolled: RangeContext['rolled']
+  readonly over: RangeContext['over']
   readonly stored: RangeContext['stored']
   readonly damaged: RangeContext['damaged']
 }
@@ -23,7 +23,7 @@ export interface ContextHooks {
 export function makeContext(
   options: BrokerOptions,
   { store, metadata, ports }: BrokerParts,
-  { control, sendings, rolled, stored, damaged }: ContextHooks,
+  { control, sendings, over, stored, damaged }: ContextHooks,
 ): RangeContext {
   const { clock, log, metrics } = ports
   return {
@@ -51,7 +51,7 @@ export function makeContext(
     watched: new Set(),
     leased: (key) => control().leased(key),
     reachable: (nodes) => reachable(options, nodes),
-    rolled,
+    over,
     stored,
     damaged,
     totals: { batches: 0, bytes: 0 },

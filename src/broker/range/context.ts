@@ -41,8 +41,8 @@ export interface RangeContext {
   leased(key: SegmentKey): boolean
   /** Where clients reach these brokers, as far as that is known. */
   reachable(nodes: readonly NodeId[]): readonly RedirectBroker[]
-  /** Another segment of a range is open here. */
-  rolled(key: SegmentKey): void
+  /** The segment is not open here any more: it has a successor, or its range has gone. */
+  over(key: SegmentKey): void
   /** Something of the segment turned out to be damaged here. */
   damaged(key: SegmentKey): void
   /** A package for a successor was stored here. */

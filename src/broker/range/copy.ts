@@ -184,6 +184,7 @@ export class RangeCopy implements SegmentListener {
     const goesOn = whole && open.segment === key.segment + 1 && this.foldedAlike(open)
     if (end !== undefined) context.seals.seal(key, log, end)
     this.refusePending(end)
+    context.over(key)
     this.log = undefined
     this.key = { ...key, segment: open.segment }
     this.fenced = !context.staged.has(this.key, open.token)
@@ -245,6 +246,7 @@ export class RangeCopy implements SegmentListener {
   /** The topic was deleted, the broker has no part in the range any more, it stops, or damage was found. */
   stop(status: 'gone' | 'broken', fault: Fault): void {
     if (this.status === 'gone') return
+    if (status === 'gone') this.context.over(this.key)
     this.status = status
     this.fault = fault
     this.context.census.note(this, false)

@@ -71,7 +71,7 @@ export class Stager {
     void this.run(job)
   }
 
-  /** The segment has a successor. */
+  /** The segment has a successor, or its range has gone. */
   forget(key: SegmentKey): void {
     const text = keyText(key)
     const job = this.jobs.get(text)
@@ -88,7 +88,7 @@ export class Stager {
     if (this.wanted(job)) this.report(job)
   }
 
-  /** No order under another token has taken its place, and the segment has no successor. */
+  /** No order under another token has taken its place, and the segment is open here. */
   private wanted(job: Job): boolean {
     return this.jobs.get(keyText(job.order.key)) === job
   }

@@ -93,7 +93,7 @@ export class TopicRuntime {
     }
     const end = segmentByNumber(range, before)?.endEntry
     if (copy.role instanceof RangeLeader && end !== undefined) copy.role.sealed(end)
-    this.context.rolled(copy.key)
+    this.context.counters.rolls.add(1)
     if (!open.replicas.includes(this.context.nodeId)) {
       this.copies.delete(range.range)
       copy.stop('gone', this.notLedHere(range, open))

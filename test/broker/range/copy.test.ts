@@ -23,6 +23,7 @@ test('who is woken by a roll, and loads the range, asks for the state of the seg
   const context = {
     staged: new StagedBook(),
     seals: { seal: () => {} },
+    over: () => {},
     reachable: () => [],
     store: {
       find: () => undefined,

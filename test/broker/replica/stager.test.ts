@@ -7,12 +7,15 @@ import type { RangeContext } from '../../../src/broker/range/context.ts'
 import type { RangeCopy } from '../../../src/broker/range/copy.ts'
 import { RangeLeader } from '../../../src/broker/range/leader.ts'
 import { type StageOrder, type StagePackage, Stager } from '../../../src/broker/replica/stager.ts'
+import type { RollSegment } from '../../../src/core/metadata/commands.ts'
+import { apply } from '../../../src/core/metadata/machine.ts'
 import { RangeState } from '../../../src/core/producers/range-state.ts'
 import { SegmentLeader } from '../../../src/core/segment/leader.ts'
 import { SEGMENT_TIMING } from '../../../src/core/segment/types.ts'
 import { nodeId, topicId } from '../../../src/model/ids.ts'
 import type { StageReport } from '../../../src/model/segment-ends.ts'
 import { manualClock } from '../../storage/support/ports.ts'
+import { A, B, C, Rig } from './rig.ts'
 
 const OTHER = nodeId('bb'.repeat(16))
 const KEY = { topicId: topicId('77'.repeat(16)), range: 0, segment: 1 }
@@ -86,6 +89,57 @@ test('packages under a token that was given up are sent no further', async () =>
   assert.deepEqual(world.told, [])
   world.stager.forget(KEY)
   assert.deepEqual(world.givenUp, ['one', 'two'])
+})
+
+/** A leader stages a successor, and nobody says that it is stored. */
+async function staging(): Promise<{ rig: Rig; givenUp: string[] }> {
+  const rig = await Rig.make({ segmentEntries: 1 })
+  let asked = 0
+  for (const id of [B, C]) {
+    rig.node(id).store.stagePackage = () => {
+      asked++
+      return new Promise(() => {})
+    }
+  }
+  void rig.produce(A, '0')
+  await rig.until('it is staged', () => asked === 2)
+  const givenUp: string[] = []
+  const roads = rig.node(A).broker['stager']['roads']
+  const giveUp = roads.giveUp.bind(roads)
+  roads.giveUp = (token) => {
+    givenUp.push(token)
+    giveUp(token)
+  }
+  return { rig, givenUp }
+}
+
+function rollOf(rig: Rig, segment: number): RollSegment {
+  return {
+    kind: 'RollSegment',
+    ...rig.key,
+    segment,
+    attempt: 0,
+    endEntry: 2 - segment,
+    tailFrom: 0,
+    nextOffsets: [1, 0],
+    placement: { replicas: [B, C], token: `${segment}`.repeat(32), stateDigest: '' },
+    timeMs: 2,
+  }
+}
+
+test('packages of a segment that others have ended are sent no further, though the next one has ended by then', async () => {
+  const { rig, givenUp } = await staging()
+  await using _ = rig
+  apply(rig.metadata.state, rollOf(rig, 1), rig.metadata.state.appliedIndex + 1)
+  assert.ok((await rig.metadata.propose(rollOf(rig, 2))).ok)
+  assert.equal(givenUp.length, 1)
+})
+
+test('packages of a topic that is deleted are sent no further', async () => {
+  const { rig, givenUp } = await staging()
+  await using _ = rig
+  await rig.metadata.propose({ kind: 'DeleteTopic', topicId: rig.key.topicId })
+  assert.equal(givenUp.length, 1)
 })
 
 test('a leader that hands on what it has takes its end not back meanwhile', async () => {
