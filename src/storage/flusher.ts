@@ -1,4 +1,4 @@
-// The segment engine: which segment is written to its file, when. A segment's turn comes when it has a full block, when
+// The segment engine: which segment is written to its file, when. A segment's turn comes when it has a full block, before
 // its oldest entry has waited flushAgeMs, when the WAL needs its oldest file back, or when unflushed memory runs short:
 //
 //   advance ──> a full block? ──────────────┐
@@ -335,24 +335,43 @@ class Flusher implements SegmentEngine, FlushRequests {
     if (largest !== undefined) this.want(largest, 'all')
   }
 
+  private get tickMs(): number {
+    const ms = Math.max(5, Math.floor(this.env.options.flushAgeMs / 4))
+    return Math.min(ms, RETRY_MS_LEAST)
+  }
+
   private schedule(): void {
     if (this.timer !== undefined || this.dirty.size === 0 || this.closed) return
     if (this.failure !== undefined) return
-    const ms = Math.max(5, Math.floor(this.env.options.flushAgeMs / 4))
-    this.timer = this.env.clock.after(Math.min(ms, RETRY_MS_LEAST), () => this.tick())
+    this.timer = this.env.clock.after(this.tickMs, () => this.tick())
   }
 
   private tick(): void {
     this.timer = undefined
-    const now = this.env.clock.monotonic()
-    for (const segment of this.dirty) {
-      const { dirtySince, flushableBytes, unsyncedBytes } = segment.writer
-      const old = dirtySince !== undefined && now - dirtySince >= this.env.options.flushAgeMs
-      if (old && (flushableBytes > 0 || unsyncedBytes > 0)) this.want(segment, 'synced')
-    }
+    this.flushOld()
     this.walGrew()
     this.pump()
     this.schedule()
+  }
+
+  /** As many of the oldest as there must be for each to be in time: those that became dirty together go one after another. */
+  private flushOld(): void {
+    const { tickMs } = this
+    const { flushAgeMs } = this.env.options
+    const now = this.env.clock.monotonic()
+    const ageOf = ({ writer }: Segment): number => now - (writer.dirtySince ?? now)
+    const aging = [...this.dirty].filter(
+      (segment) =>
+        ageOf(segment) * 2 >= flushAgeMs &&
+        (segment.writer.flushableBytes > 0 || segment.writer.unsyncedBytes > 0),
+    )
+    aging.sort((a, b) => ageOf(b) - ageOf(a))
+    let share = 0
+    for (const [i, segment] of aging.entries()) {
+      const ticksLeft = Math.max(1, (flushAgeMs - ageOf(segment)) / tickMs)
+      share = Math.max(share, Math.ceil((i + 1) / ticksLeft))
+    }
+    for (const segment of aging.slice(0, share)) this.want(segment, 'synced')
   }
 }
 

@@ -7,7 +7,7 @@ import { getU32 } from '../../base/bytes.ts'
 import type { Disk, DiskFile } from '../../ports/disk.ts'
 import { BLOCK_FIXED_BYTES, type BlockHeader, blockHeaderBytes, getBlockHeader } from './format.ts'
 
-const OPEN_FILES_MAX = 256
+const OPEN_FILES_MAX = 1024
 /** Enough for the header of a block with 100-odd pieces; longer ones take a second read. */
 const HEADER_GUESS_BYTES = 8192
 

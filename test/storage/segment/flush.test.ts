@@ -53,12 +53,12 @@ test('what is above the high watermark is not written, and holds the WAL', async
 test('however many segments were written, few of their files are open', async () => {
   const disk = counted(simDisk().mount())
   const r = rig(disk)
-  for (let segment = 0; segment < 600; segment++) {
+  for (let segment = 0; segment < 1200; segment++) {
     appendAll(r, r.engine.create({ ...KEY, segment }, LISTENER), [new Model().make(0, 100)])
     await r.engine.flush()
   }
   await settle()
-  assert.ok(disk.openFiles <= 256, `${disk.openFiles} files are open`)
+  assert.ok(disk.openFiles <= 1024, `${disk.openFiles} files are open`)
   await r.engine.close()
   assert.equal(disk.openFiles, 0)
 })
@@ -82,6 +82,30 @@ test('a full block is written without being asked for, an old entry after its ti
     Array.from({ length: 15 }, () => model.make(0, 300)),
   )
   await until(() => r.engine.unflushedBytes < 15 * 300)
+  await r.engine.close()
+})
+
+test('segments that wait since the same moment are written a few at a time, all of them in time', async () => {
+  const disk = simDisk({ trace: true })
+  const r = rig(disk.mount(), {
+    flushAgeMs: 10_000,
+    cacheBytes: 1 << 21,
+    unflushedBytesMax: 1 << 20,
+  })
+  for (let range = 0; range < 100; range++) {
+    appendAll(r, r.engine.create({ ...KEY, range }, LISTENER), [new Model().make(0, 100)])
+  }
+  const written = (): number => disk.paths().filter((path) => path.endsWith('.log')).length
+  let before = 0
+  for (let ms = 500; ms <= 10_500; ms += 500) {
+    r.clock.advance(500)
+    for (let turn = 0; turn < 400; turn++) await settle()
+    const now = written()
+    assert.ok(now - before <= 10, `${now - before} within half a second`)
+    if (ms < 5000) assert.equal(now, 0)
+    before = now
+  }
+  assert.equal(before, 100)
   await r.engine.close()
 })
 
