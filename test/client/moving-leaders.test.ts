@@ -131,6 +131,24 @@ test('a leader that died is left for its successor, and others are not held up m
   await w.until(w.client.close())
 })
 
+test('a dead leader may stay without a successor for long: soon after there is one it is written to', async () => {
+  for (let deadMs = 300; deadMs <= 6000; deadMs += 300) {
+    const w = await clusterWorld(SHAPE, deadMs, { seeds: ['b2:2921'] })
+    const producer = w.client.producer({ lingerMs: 0 })
+    await w.until(producer.send({ topic: 't', value: '0' }))
+    await w.cluster.down(0)
+    const sent = producer.send({ topic: 't', value: '1' })
+    await w.pass(deadMs)
+    w.cluster.move(0, [1, 2])
+    w.cluster.spread()
+    const beganMs = w.clock.monotonic()
+    await w.until(sent)
+    const tookMs = w.clock.monotonic() - beganMs
+    assert.ok(tookMs < 350, `${tookMs} ms, without a leader for ${deadMs} ms`)
+    await w.until(w.client.close())
+  }
+})
+
 test('a batch that a stopped broker holds is sent to its successor, and stored once though the broker goes on', async () => {
   const w = await clusterWorld({ ...SHAPE, brokers: 4 }, 1, { seeds: ['b3:2921'] })
   const producer = w.client.producer({ lingerMs: 0 })

@@ -8,10 +8,9 @@
 
 import type { Clock, Timer } from '../../ports/clock.ts'
 import type { BrokerConnection } from '../connection.ts'
-import { addressName } from '../route.ts'
 import type { ProducerBatch } from './batch.ts'
 import type { Lane, ProducerTopic } from './sender.ts'
-import { targetOf } from './target.ts'
+import { hasMoved, targetOf } from './target.ts'
 
 export interface Part {
   readonly lane: Lane
@@ -30,13 +29,16 @@ export interface Flight {
 }
 
 interface FlightHooks {
-  refresh(topic: ProducerTopic): Promise<void>
+  /** Has the topic looked up; `reroute` tells what comes of it. */
+  refresh(topic: ProducerTopic): void
   /** The part is to be sent again. `maybeArrived`: it may have reached the broker. */
   again(part: Part, maybeArrived: boolean): void
 }
 
-/** How long a frame waits before its topics are looked up again, and how often. */
+/** How long a frame waits for its answer before its topics are looked up again. */
 const STALLED_MS = 1000
+/** How long one waits that has no connection: its broker may be gone, and another lead soon. */
+const UNCONNECTED_MS = 250
 
 export class Flights {
   private readonly clock: Clock
@@ -51,7 +53,7 @@ export class Flights {
 
   add(flight: Flight): void {
     this.flying.add(flight)
-    this.timer ??= this.clock.after(STALLED_MS, () => this.look())
+    this.timer ??= this.clock.after(UNCONNECTED_MS, () => this.look())
   }
 
   /** It has its outcome. */
@@ -63,17 +65,18 @@ export class Flights {
   }
 
   private look(): void {
-    this.timer = this.clock.after(STALLED_MS, () => this.look())
-    const beforeMs = this.clock.monotonic() - STALLED_MS
+    this.timer = this.clock.after(UNCONNECTED_MS, () => this.look())
+    const nowMs = this.clock.monotonic()
     const topics = new Set<ProducerTopic>()
-    for (const { sentAtMs, parts } of this.flying) {
-      if (sentAtMs > beforeMs) continue
+    for (const { connection, sentAtMs, parts } of this.flying) {
+      if (nowMs - sentAtMs < (connection.ready ? STALLED_MS : UNCONNECTED_MS)) continue
       for (const { lane, moved } of parts) if (!moved) topics.add(lane.topic)
     }
-    for (const topic of topics) void this.hooks.refresh(topic).then(() => this.reroute(topic))
+    for (const topic of topics) this.hooks.refresh(topic)
   }
 
-  private reroute(topic: ProducerTopic): void {
+  /** Its route is another: those that wait for brokers that lead no more leave them. */
+  reroute(topic: ProducerTopic): void {
     for (const flight of this.flying) {
       if (flight.parts.some((part) => part.lane.topic === topic && leadsElsewhere(flight, part))) {
         this.leave(flight)
@@ -100,7 +103,5 @@ export class Flights {
 }
 
 function leadsElsewhere({ connection }: Flight, { lane, segment, moved }: Part): boolean {
-  const now = targetOf(lane)
-  if (moved || now.segment <= segment || now.address === undefined) return false
-  return addressName(now.address) !== connection.name
+  return !moved && hasMoved(targetOf(lane), { address: connection.address, segment })
 }

@@ -6,6 +6,7 @@ import { Backoff } from '../../base/backoff.ts'
 import { EastGuardError } from '../../base/errors.ts'
 import type { Acks } from '../../model/policy.ts'
 import { redirectError } from '../../model/redirect.ts'
+import type { Timer } from '../../ports/clock.ts'
 import { allocateProducerId } from '../../wire/native/allocate-producer-id.ts'
 import { VERSION_MAX } from '../../wire/native/operations.ts'
 import {
@@ -17,12 +18,12 @@ import {
 import type { Cluster } from '../cluster.ts'
 import type { BrokerConnection } from '../connection.ts'
 import type { Patience } from '../patience.ts'
-import type { TopicRoute } from '../route.ts'
+import { routeTo, type TopicRoute } from '../route.ts'
 import { deadlineIn } from '../timing.ts'
 import type { ProducerBatch, ProducerIdentity } from './batch.ts'
 import { type Flight, Flights, type Part } from './flights.ts'
 import type { PartitionQueue } from './partition-queue.ts'
-import { follow, type Redirected, targetOf } from './target.ts'
+import { follow, hasMoved, type Redirected, type Target, targetOf } from './target.ts'
 
 /** A topic as the producer writes it. */
 export interface ProducerTopic {
@@ -33,6 +34,8 @@ export interface ProducerTopic {
   /** Deleted, or deleted and made anew: nothing goes there any more. */
   gone: boolean
   readonly patience: Patience
+  /** Lanes that pause before their next attempt, and where they would have gone. */
+  readonly resting: Map<Lane, { readonly target: Target; readonly timer: Timer }>
 }
 
 export interface Lane {
@@ -62,6 +65,8 @@ export interface SenderHooks {
 /** Frames are closed at this size; a larger batch goes alone. */
 const FRAME_BYTES_TARGET: number = 4 * 1024 * 1024
 const FRAME_BATCHES_MAX = 1000
+/** How often a lane that rests looks who leads. */
+const LOOK_MS = 250
 
 interface Draft extends Flight {
   readonly connection: BrokerConnection
@@ -84,7 +89,7 @@ export class Sender {
     this.cluster = cluster
     this.hooks = hooks
     this.flights = new Flights(cluster.ports.clock, {
-      refresh: (topic) => this.refresh(topic),
+      refresh: (topic) => void this.refresh(topic),
       again: ({ lane, batch }, maybeArrived) => {
         const error = new EastGuardError('CONNECTION_LOST', 'another broker leads here by now')
         lane.queue.lost(batch, error, maybeArrived)
@@ -245,10 +250,28 @@ export class Sender {
     lane.topic.patience.failed(queue.partition, error)
     if (queue.resting) return
     queue.resting = true
-    this.cluster.ports.clock.after(lane.backoff.next(), () => {
-      queue.resting = false
-      this.ready(lane)
+    const { address, segment } = targetOf(lane)
+    // A redirect may not say which segment it is about.
+    const known = Math.max(segment, routeTo(lane.topic.route, queue.partition).segment)
+    this.restFor(lane, { address, segment: known }, lane.backoff.next())
+  }
+
+  /** Less when another broker leads before; nobody tells that it does, so that is looked up now and then. */
+  private restFor(lane: Lane, target: Target, ms: number): void {
+    const { topic } = lane
+    const timer = this.cluster.ports.clock.after(Math.min(ms, LOOK_MS), () => {
+      void this.refresh(topic)
+      if (ms <= LOOK_MS) this.awake(lane)
+      else this.restFor(lane, target, ms - LOOK_MS)
     })
+    topic.resting.set(lane, { target, timer })
+  }
+
+  private awake(lane: Lane): void {
+    lane.topic.resting.get(lane)?.timer.cancel()
+    lane.topic.resting.delete(lane)
+    lane.queue.resting = false
+    this.ready(lane)
   }
 
   /** Looks the topic up again: its leaders may have changed, or it may be gone. Resolves when that is known, or late. */
@@ -267,7 +290,7 @@ export class Sender {
     return this.cluster
       .route(view.name, deadline, topic.route)
       .then((route) => {
-        if (route.view.topicId === view.topicId) topic.route = route
+        if (route.view.topicId === view.topicId) this.rerouted(topic, route)
         else {
           const message = `the topic '${view.name}' was deleted and made anew`
           this.hooks.topicGone(topic, new EastGuardError('UNKNOWN_TOPIC', message))
@@ -279,6 +302,14 @@ export class Sender {
           this.hooks.topicGone(topic, error)
         }
       })
+  }
+
+  private rerouted(topic: ProducerTopic, route: TopicRoute): void {
+    topic.route = route
+    this.flights.reroute(topic)
+    for (const [lane, { target }] of topic.resting) {
+      if (hasMoved(targetOf(lane), target)) this.awake(lane)
+    }
   }
 
   /** Why it has no producer id yet, where it needs one. */

@@ -36,6 +36,12 @@ export function targetOf({ topic, queue, redirect }: Lane): Target {
   return equal && redirect.insteadOf === topic.route ? redirect : route
 }
 
+/** Whether a later segment than the one that was meant is led by another broker. */
+export function hasMoved(now: Target, before: Target): boolean {
+  if (now.segment <= before.segment || now.address === undefined) return false
+  return before.address === undefined || addressName(now.address) !== addressName(before.address)
+}
+
 /** After NOT_LEADER from `from`: true when the lane may go on at once, false when it should rest a little. */
 export function follow(lane: Lane, error: EastGuardError, from: Address): boolean {
   const { segment, brokers } = redirectIn(error)

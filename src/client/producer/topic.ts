@@ -29,6 +29,7 @@ export function topicOf(route: TopicRoute, settings: ProducerSettings, ports: Cl
     refreshing: undefined,
     gone: false,
     patience: new Patience(ports.clock, ports.log, name, 'written'),
+    resting: new Map(),
     lanes: [],
     sticky: Math.floor(ports.random.float() * policy.partitions),
   }
