@@ -70,9 +70,9 @@ export class Fencing {
     return due
   }
 
-  /** Every replica that is alive has answered, or there was time enough for it since the first sure answer. */
-  waited(alive: (node: NodeId) => boolean, nowMs: number, timing: SegmentTiming): boolean {
-    if (this.replicas.every((node) => this.answers.has(node) || !alive(node))) return true
+  /** Every replica of which an answer is expected has answered, or there was time enough for it since the first sure answer. */
+  waited(expected: (node: NodeId) => boolean, nowMs: number, timing: SegmentTiming): boolean {
+    if (this.replicas.every((node) => this.answers.has(node) || !expected(node))) return true
     const sure = [...this.answers.values()].filter((one) => one.answer.unsure === undefined)
     const first = Math.min(...sure.map((one) => one.firstMs))
     return nowMs - first >= timing.fenceWaitMs

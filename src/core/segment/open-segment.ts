@@ -185,7 +185,10 @@ export class OpenSegment {
       this.stuck = nowMs - fencing.sinceMs >= timing.fenceWaitMs
       return this.stuck ? 'unavailable' : undefined
     }
-    if (!fencing.waited(alive, nowMs, timing)) return undefined
+    // A leader that has been silent for as long as a lease lasts has been waited for.
+    const silent = nowMs - this.confirmedMs >= timing.leaseGraceMs
+    const expected = (node: NodeId): boolean => alive(node) && !(silent && node === this.leader)
+    if (!fencing.waited(expected, nowMs, timing)) return undefined
     return { ...found, why: this.fencedWhy, given: false }
   }
 

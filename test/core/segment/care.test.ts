@@ -70,6 +70,24 @@ test('a replica that is dead is not waited for, and one that is alive is, for a 
   assert.equal(script.all('stage').length, 1)
 })
 
+test('a leader whose lease has run out in silence is not waited for, and one that was heard lately is', () => {
+  const script = new CareScript()
+  script.passes(100)
+  script.silent()
+  script.passes(leaseGraceMs)
+  assert.equal(script.all('fence').length, 1)
+  script.answers('B', 4)
+  script.passes(100)
+  assert.equal(script.all('stage').length, 0, 'C may have more')
+  script.answers('C', 5)
+  assert.equal(script.last('stage').end, 5)
+  const heard = fenced()
+  heard.answers('B', 4)
+  heard.answers('C', 5)
+  heard.passes(400)
+  assert.equal(heard.all('stage').length, 0)
+})
+
 test('the tail begins at the greatest high watermark that anyone reported, sure or not', () => {
   const script = fenced()
   script.answers('A', 9, { unsure: 'damage', highWatermark: 5 })
