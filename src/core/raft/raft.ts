@@ -44,6 +44,12 @@ import type {
   SyncMark,
 } from './types.ts'
 
+/**
+ * Time-outs are drawn from one to one and a half: wide enough for an exchange of votes, many times over, before another member
+ * is due, and no wider, since whoever waits for a leader waits for all of it.
+ */
+const ELECTION_SPREAD = 0.5
+
 interface PartialSnapshot {
   readonly index: number
   readonly term: number
@@ -278,7 +284,7 @@ export class Raft implements LeadingHost {
 
   private waitForLeader(): void {
     const { electionTimeoutMs, chance } = this.options
-    this.electionDue = this.now + electionTimeoutMs * (1 + chance())
+    this.electionDue = this.now + electionTimeoutMs * (1 + ELECTION_SPREAD * chance())
   }
 
   private heard(leader: NodeId): void {
