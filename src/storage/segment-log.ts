@@ -74,6 +74,8 @@ export class Segment implements StoredSegment {
   private heardHighWatermark = 0
   private fencing: Promise<number> | undefined
   private sealing: Promise<void> | undefined
+  /** By a seal that could do no more: the room for such records is the log's last. */
+  private sealRecorded = false
 
   constructor(
     context: SegmentContext,
@@ -196,7 +198,8 @@ export class Segment implements StoredSegment {
     this.forgetFrom(Math.max(end, this.writer.writtenEnd))
     // What was queued before the record is synced with it; what `install` adds meanwhile is not.
     const kept = Math.min(end, this.end)
-    await this.context.env.recordEnd(KIND_SEAL, this.key, end)
+    if (!this.sealRecorded) await this.context.env.recordEnd(KIND_SEAL, this.key, end)
+    this.sealRecorded = true
     if (this.retired) return
     if (end < this.writer.writtenEnd) await cutSegment(this, end)
     this.durableEnd = Math.max(this.durableEnd, kept)

@@ -10,6 +10,7 @@ import { type SimDisk, simDisk } from '../../../src/sim/ports/disk.ts'
 import { inspectSegment } from '../../../src/storage/segment/inspect.ts'
 import type { StoredSegment } from '../../../src/storage/segment/types.ts'
 import type { Segment } from '../../../src/storage/segment-log.ts'
+import { KIND_FENCE, KIND_SEAL } from '../../../src/storage/wal/types.ts'
 import { settle } from '../support/ports.ts'
 import { shuffled } from '../support/shuffled.ts'
 import {
@@ -275,6 +276,21 @@ test('a cut that a full disk has interrupted is done by the next start', async (
       assert.deepEqual(plain(await scanAll(again)), plain(model.entries.slice(0, 5)), note)
     }
   }
+})
+
+test('a seal that is tried again takes no more of the room that the log keeps for other records', async () => {
+  const disk = simDisk()
+  const written: number[] = []
+  const r = rig(disk.mount(), {}, async (kind) => void written.push(kind))
+  const segment = r.engine.create(KEY, LISTENER)
+  appendOnly(r, segment, filled(25).entries)
+  await segment.fence()
+  await r.engine.flush()
+  disk.fail({ operation: 'write', path: `${BASE}.cut`, fault: 'full', times: 9 })
+  for (let i = 0; i < 9; i++) await assert.rejects(segment.seal(5), { code: 'STORAGE_FULL' })
+  await segment.seal(5)
+  assert.deepEqual(written, [KIND_FENCE, KIND_SEAL])
+  await r.engine.close()
 })
 
 test('what a cut cannot read stops nobody, and the seal may be tried again', async () => {
