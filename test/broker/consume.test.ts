@@ -7,7 +7,6 @@ import { consumeClose, consumeCredit } from '../../src/wire/native/consume-credi
 import type { ConsumeData } from '../../src/wire/native/consume-data.ts'
 import { deleteTopic } from '../../src/wire/native/delete-topic.ts'
 import { readResponse, requestFrame } from '../../src/wire/native/header.ts'
-import { manualClock } from '../storage/support/ports.ts'
 import { eventually, runBroker } from './support/harness.ts'
 import { batchOf, RawClient, slotOf } from './support/raw-client.ts'
 
@@ -255,18 +254,18 @@ test('a stream with credit hears of the deletion without asking', async () => {
 })
 
 test('retention drops sealed segments, and a reader below the new start is told', async () => {
-  const clock = manualClock()
-  await using running = await runBroker({}, { clock })
-  using client = await RawClient.ready(running.port)
+  await using running = await runBroker()
+  const client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t', { segmentEntries: 2, retentionMs: 1000 })
   for (let i = 0; i < 5; i++) await client.send(topic, 0, `${i}`)
   const { id } = await open(client, topic, [{ partition: 0, offset: 0 }], 1)
   await client.pushed((p) => p.length === 1)
-  clock.advance(1000)
+  running.clock.advance(1000)
   await eventually(() => running.store.keys().length === 1)
   const refused = await client.fetch(topic, 0, 0)
   assert.deepEqual([refused.error, refused.logStart], ['OFFSET_OUT_OF_RANGE', 4])
   assert.equal((await client.fetch(topic, 0, 4)).error, undefined)
   grant(client, id, 1000)
   await client.pushed((p) => p.some((push) => push.error === 'OFFSET_OUT_OF_RANGE'))
+  client.close()
 })

@@ -7,8 +7,7 @@ import type { TopicId } from '../../src/model/ids.ts'
 import { addPartitions } from '../../src/wire/native/add-partitions.ts'
 import type { FetchedPartition } from '../../src/wire/native/fetch.ts'
 import { listOffsets } from '../../src/wire/native/list-offsets.ts'
-import { manualClock } from '../storage/support/ports.ts'
-import { eventually, type Running, runBroker } from './support/harness.ts'
+import { eventually, runBroker } from './support/harness.ts'
 import { batchOf, RawClient, slotOf } from './support/raw-client.ts'
 
 function valuesOf(fetched: FetchedPartition): string[] {
@@ -179,9 +178,8 @@ test('a range rolls at its limit under load: producers wait, offsets run on, rea
 })
 
 test('a roll that fails is tried again while producers wait', async () => {
-  const clock = manualClock()
-  await using running = await runBroker({}, { clock })
-  using client = await RawClient.ready(running.port)
+  await using running = await runBroker()
+  const client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t', { segmentEntries: 2 })
   const segments = (): number =>
     running.broker.topics.find({ name: 't' }).ranges[0]?.segments.length ?? 0
@@ -191,23 +189,20 @@ test('a roll that fails is tried again while producers wait', async () => {
   await arrived(client, topic)
   assert.deepEqual([running.store.failStage, segments()], [undefined, 1])
   await eventually(() => {
-    clock.advance(25)
+    running.clock.advance(25)
     return segments() === 2
   })
   assert.equal(await waiting, 2)
+  client.close()
 })
-
-async function restarted(running: Running): Promise<[Running, RawClient]> {
-  const next = await running.restart()
-  return [next, await RawClient.ready(next.port)]
-}
 
 test('after a restart the open segment is readable, and the first produce rolls it', async () => {
   await using first = await runBroker()
   const before = await RawClient.ready(first.port)
   const topic = await before.createTopic('t', { partitions: 2 })
   await before.send(topic, 0, 'a', 'b')
-  const [running, client] = await restarted(first)
+  await using running = await first.restart()
+  const client = await RawClient.ready(running.port)
   assert.deepEqual(valuesOf(await client.fetch(topic, 0, 0)), ['a', 'b'])
   const segments = (): number =>
     running.broker.topics.find({ name: 't' }).ranges[0]?.segments.length ?? 0
@@ -217,22 +212,22 @@ test('after a restart the open segment is readable, and the first produce rolls 
   assert.equal(await client.send(topic, 1, 'x'), 0)
   assert.deepEqual(valuesOf(await client.fetch(topic, 0, 0)), ['a', 'b'])
   assert.deepEqual(valuesOf(await client.fetch(topic, 0, 2)), ['c'])
-  const [again, later] = await restarted(running)
+  await using again = await running.restart()
+  const later = await RawClient.ready(again.port)
   assert.equal(await later.send(topic, 0, 'd'), 3)
   assert.deepEqual(valuesOf(await later.fetch(topic, 0, 3)), ['d'])
   later.close()
-  await again.stop()
 })
 
 test('a topic that was empty at the restart takes produces too', async () => {
   await using first = await runBroker()
   const before = await RawClient.ready(first.port)
   const topic = await before.createTopic('t')
-  const [running, client] = await restarted(first)
+  await using running = await first.restart()
+  const client = await RawClient.ready(running.port)
   assert.equal((await client.fetch(topic, 5, 0)).highWatermark, 0)
   assert.equal(await client.send(topic, 5, 'a'), 0)
   client.close()
-  await running.stop()
 })
 
 test('a retried batch is stored once: while pending, after commit, after a roll, after a restart', async () => {
@@ -258,13 +253,13 @@ test('a retried batch is stored once: while pending, after commit, after a roll,
   for (let i = 1; i < 7; i++) assert.equal(await send(before, batch(i, `${i}`)), i)
   assert.equal(await send(before, batch(6, '6')), 6)
   assert.equal(await send(before, batch(0, 'a')), 'DUPLICATE_SEQUENCE')
-  const [running, client] = await restarted(first)
+  await using running = await first.restart()
+  const client = await RawClient.ready(running.port)
   assert.equal(await send(client, batch(6, '6')), 6)
   assert.equal(await send(client, batch(7, '7')), 7)
   assert.equal(await send(client, batch(0, 'new', 1)), 8)
   assert.equal(await send(client, batch(8, 'old')), 'PRODUCER_FENCED')
   client.close()
-  await running.stop()
 })
 
 test('added partitions take records, the old ones keep theirs, and a restart knows both', async () => {
@@ -276,18 +271,17 @@ test('added partitions take records, the old ones keep theirs, and a restart kno
   await before.ask(addPartitions, { name: 't', partitions: 5 })
   assert.equal(await before.send(topic, 4, 'new'), 0)
   assert.equal(await before.send(topic, 1, 'old too'), 1)
-  const [running, client] = await restarted(first)
+  await using running = await first.restart()
+  const client = await RawClient.ready(running.port)
   assert.deepEqual(valuesOf(await client.fetch(topic, 4, 0)), ['new'])
   assert.deepEqual(valuesOf(await client.fetch(topic, 1, 0)), ['old', 'old too'])
   assert.equal(await client.send(topic, 4, 'newer'), 1)
   client.close()
-  await running.stop()
 })
 
 test('a full disk refuses writes and serves reads; too little room makes producers wait', async () => {
-  const clock = manualClock()
-  await using running = await runBroker({}, { clock })
-  using client = await RawClient.ready(running.port)
+  await using running = await runBroker()
+  const client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t')
   await client.send(topic, 0, 'a')
   running.store.roomNow = 'full'
@@ -298,18 +292,18 @@ test('a full disk refuses writes and serves reads; too little room makes produce
   const waiting = ['c', 'd', 'e'].map(async (v) => order.push(await client.send(topic, 0, v)))
   const late = client.produce([slotOf(topic, 0, batchOf(['late']))], 255, 60)
   await arrived(client, topic)
-  clock.advance(60)
+  running.clock.advance(60)
   assert.equal((await late)[0]?.error, 'TIMEOUT')
   running.store.roomNow = 'ok'
   running.broker.roomAgain()
   await Promise.all(waiting)
   assert.deepEqual(order, [1, 2, 3])
+  client.close()
 })
 
 test('what waits is bounded in bytes: the rest is refused at once', async () => {
-  const clock = manualClock()
-  await using running = await runBroker({}, { clock })
-  using client = await RawClient.ready(running.port)
+  await using running = await runBroker()
+  const client = await RawClient.ready(running.port)
   const topic = await client.createTopic('t')
   running.store.roomNow = 'wait'
   const value = 'x'.repeat(900_000)
@@ -317,7 +311,7 @@ test('what waits is bounded in bytes: the rest is refused at once', async () => 
     client.produce([slotOf(topic, 0, batchOf([value]))], 255, 300),
   )
   await arrived(client, topic)
-  clock.advance(300)
+  running.clock.advance(300)
   const errors = (await Promise.all(produced)).map(([r]) => r?.error)
   assert.deepEqual(
     errors.map(String).toSorted((a, b) => a.localeCompare(b)),
@@ -326,21 +320,23 @@ test('what waits is bounded in bytes: the rest is refused at once', async () => 
       ...Array.from({ length: 2 }, () => 'TOO_MANY_REQUESTS'),
     ],
   )
+  client.close()
 })
 
 test('a long poll ends with the first record, or empty when its time is over', async () => {
-  const clock = manualClock()
-  await using running = await runBroker({}, { clock })
-  using reader = await RawClient.ready(running.port)
-  using writer = await RawClient.ready(running.port)
+  await using running = await runBroker()
+  const reader = await RawClient.ready(running.port)
+  const writer = await RawClient.ready(running.port)
   const topic = await writer.createTopic('t')
   const polled = reader.fetch(topic, 0, 0, { maxWaitMs: 10_000 })
   const other = reader.fetch(topic, 1, 0, { maxWaitMs: 30 })
   await arrived(reader, topic)
-  clock.advance(30)
+  running.clock.advance(30)
   assert.deepEqual(valuesOf(await other), [])
   await writer.send(topic, 0, 'now')
   assert.deepEqual(valuesOf(await polled), ['now'])
+  reader.close()
+  writer.close()
 })
 
 test('offsets are found by time inside a batch, across segments, and at both ends', async () => {

@@ -10,15 +10,14 @@ import { apply, emptyState } from '../../../src/core/metadata/machine.ts'
 import type { MetadataState } from '../../../src/core/metadata/types.ts'
 import { NativeDoor } from '../../../src/doors/native/door.ts'
 import type { NativeDoorSettings } from '../../../src/doors/native/settings.ts'
-import { systemClock } from '../../../src/io/clock/system-clock.ts'
 import { nodeCompute } from '../../../src/io/compute/node-compute.ts'
 import { systemRandom } from '../../../src/io/random/system-random.ts'
 import { nodeStreams } from '../../../src/io/tcp/node-streams.ts'
 import { nodeId } from '../../../src/model/ids.ts'
 import { MIB, POLICY_DEFAULTS } from '../../../src/model/policy.ts'
-import type { Clock } from '../../../src/ports/clock.ts'
-import { simLog } from '../../../src/sim/ports/log.ts'
+import { type SimLog, simLog } from '../../../src/sim/ports/log.ts'
 import { simMetrics } from '../../../src/sim/ports/metrics.ts'
+import { type ManualClock, manualClock } from '../../storage/support/ports.ts'
 import { controlAlone } from './alone.ts'
 import { MemoryStore } from './memory-store.ts'
 
@@ -66,10 +65,14 @@ export const SETTINGS: NativeDoorSettings = {
   answerTimeoutMs: 5000,
 }
 
+const STOP_MS = 200
+
 const NODE = nodeId('ab'.repeat(16))
 
 export interface Running {
   readonly broker: Broker
+  readonly clock: ManualClock
+  readonly log: SimLog
   readonly store: MemoryStore
   readonly metadata: MemoryMetadata
   readonly port: number
@@ -78,20 +81,14 @@ export interface Running {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-interface RunOptions {
-  readonly store?: MemoryStore
-  readonly metadata?: MemoryMetadata
-  /** The test's own, for what becomes of time; the machine's otherwise. On a clock that stands the broker stops only when its clients are gone. */
-  readonly clock?: Clock
-}
-
+/** Time stands until the test moves its clock. */
 export async function runBroker(
   settings: Partial<NativeDoorSettings> = {},
-  options: RunOptions = {},
+  from: Partial<Pick<Running, 'clock' | 'store' | 'metadata'>> = {},
 ): Promise<Running> {
-  const { clock = systemClock({ keepAlive: false }) } = options
-  const { store = new MemoryStore(clock) } = options
-  const metadata = new MemoryMetadata(options.metadata?.state)
+  const { clock = manualClock() } = from
+  const { store = new MemoryStore(clock) } = from
+  const metadata = new MemoryMetadata(from.metadata?.state)
   const ownPorts = {
     clock,
     random: systemRandom(),
@@ -139,11 +136,13 @@ export async function runBroker(
   door.open(broker)
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => {
-    stopped ??= door.stop(200).then(() => broker.stop())
+    stopped ??= door.stop(STOP_MS).then(() => broker.stop())
     return stopped
   }
   return {
     broker,
+    clock,
+    log: ownPorts.log,
     store,
     metadata,
     port: advertised.port,
@@ -152,7 +151,18 @@ export async function runBroker(
       await stop()
       return await runBroker(settings, { store, metadata, clock })
     },
-    [Symbol.asyncDispose]: stop,
+    [Symbol.asyncDispose]: async () => {
+      let over = false
+      const stopping = stop().finally(() => {
+        over = true
+      })
+      // Of a test that failed clients may be left.
+      await eventually(() => {
+        clock.advance(STOP_MS)
+        return over
+      })
+      await stopping
+    },
   }
 }
 

@@ -186,8 +186,4 @@ export class RawClient {
   close(): void {
     this.socket.destroy()
   }
-
-  [Symbol.dispose](): void {
-    this.close()
-  }
 }
