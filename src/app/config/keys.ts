@@ -305,7 +305,7 @@ export const KEYS = {
   },
   cache_bytes: {
     kind: 'size',
-    default: '64MiB',
+    default: '256MiB',
     least: 4_194_304,
     most: 1_099_511_627_776,
     section: 'Memory and flushing',
@@ -315,7 +315,7 @@ export const KEYS = {
   },
   unflushed_bytes_max: {
     kind: 'size',
-    default: '32MiB',
+    default: '128MiB',
     least: 1_048_576,
     most: 1_099_511_627_776,
     section: 'Memory and flushing',
@@ -335,11 +335,11 @@ export const KEYS = {
   },
   flush_age_ms: {
     kind: 'duration',
-    default: '10s',
+    default: '60s',
     least: 10,
     most: 3_600_000,
     section: 'Memory and flushing',
-    what: 'Entries that have waited so long are written to their segment file in a smaller block.',
+    what: 'Entries are written to their segment file in a smaller block before they have waited so long: from half of it on, the oldest first.',
     raising: 'makes larger blocks on quiet topics; the write-ahead log is held longer',
     lowering: 'frees the write-ahead log sooner; smaller blocks on quiet topics',
   },

@@ -142,12 +142,12 @@ test('names are as short as brokers tell them to one another', () => {
 })
 
 test('values that contradict one another are refused', () => {
-  assert.match(faultOf({ flags: { unflushed_bytes_max: '64MiB' } }), /less than cache_bytes/)
+  assert.match(faultOf({ flags: { unflushed_bytes_max: '256MiB' } }), /less than cache_bytes/)
   assert.match(faultOf({ flags: { http_port: '2921' } }), /both 2921/)
   assert.match(faultOf({ flags: { default_min_insync_replicas: '5' } }), /at most/)
   assert.match(faultOf({ flags: { lease_ttl_ms: '750' } }), /replica_ack_timeout_ms is 750: .*750/)
   assert.match(faultOf({ flags: { lease_sync_ms: '500' } }), /a quarter of lease_ttl_ms, 2000/)
-  assert.throws(() => configOf({ block_bytes: 2 ** 27 }), { code: 'INVALID_CONFIG' })
+  assert.throws(() => configOf({ block_bytes: 2 ** 28 }), { code: 'INVALID_CONFIG' })
 })
 
 test('sizes and durations are read in the forms that people write', () => {
