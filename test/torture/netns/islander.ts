@@ -11,7 +11,7 @@ import type { Host } from './hosts.ts'
 const PARTITION = 1
 
 /** When who is cut off must have been told so: a lease, the patience of who leads without one, and what timers may be late. */
-const TOLD_MS = 6000
+const TOLD_MS = 5000
 /** For when it should work: longer than all that a cluster does by itself. */
 const PATIENT_MS = 60_000
 
