@@ -32,6 +32,8 @@ const SPARES_AHEAD = 1
 /** More released files than this are deleted instead of kept. */
 const SPARES_MAX = 8
 const RETRY_MS = 1000
+/** Space is taken, and synced, so much at a time. */
+const SPACE_STEP_BYTES = 1024 * 1024
 export const TEMPORARY_NAME = 'new.tmp'
 
 /** What a log needs of the world, and where it lies. */
@@ -312,7 +314,7 @@ export class LogFiles {
     await disk.remove(temporary)
     const file = await disk.open(temporary, { mode: 'create-new' })
     try {
-      await file.allocate(fileBytes)
+      await this.takeSpace(file)
       await writeHeader(file, {
         version: LOG_FORMAT_VERSION,
         identity,
@@ -331,6 +333,21 @@ export class LogFiles {
     await disk.rename(temporary, this.path(sequence))
     await disk.syncDir(dir)
     this.spares.push({ sequence, bytes: fileBytes, sure: true })
+  }
+
+  /** In steps, and with pauses as long as these: groups that are written meanwhile would wait behind a whole file's sync. */
+  private async takeSpace(file: DiskFile): Promise<void> {
+    const { clock, fileBytes } = this.options
+    for (let at = 0; at < fileBytes; ) {
+      const beganMs = clock.monotonic()
+      at = Math.min(fileBytes, at + SPACE_STEP_BYTES)
+      await file.allocate(at)
+      await file.sync()
+      const tookMs = clock.monotonic() - beganMs
+      const hurry = this.stopped || this.remaining < fileBytes / 2
+      if (hurry || tookMs === 0 || at === fileBytes) continue
+      await new Promise<void>((resolve) => void clock.after(tookMs, resolve))
+    }
   }
 
   private path(sequence: number): string {

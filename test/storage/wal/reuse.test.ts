@@ -33,6 +33,31 @@ test('a file is reused only after all in it was released', async () => {
   await log.close()
 })
 
+test('space for the next file is taken a little at a time, each synced before the next', async () => {
+  const w = world()
+  const log = await openLog(w, 5 * 1024 * 1024)
+  await settle()
+  w.disk.forgetTrace()
+  log.append(KIND, new Uint8Array(3 * 1024 * 1024))
+  await log.sync()
+  log.append(KIND, new Uint8Array(3 * 1024 * 1024))
+  await log.sync()
+  for (let i = 0; i < 100; i++) {
+    w.clock.advance(10)
+    await settle()
+  }
+  const made = w.disk.trace.filter(({ path }) => path.endsWith('new.tmp'))
+  let [length, synced, most] = [0, 0, 0]
+  for (const { kind, bytes = 0 } of made) {
+    if (kind === 'allocate') length = bytes
+    if (kind === 'sync') synced = length
+    most = Math.max(most, length - synced)
+  }
+  assert.ok(most > 0 && most <= 1024 * 1024, `${most} bytes unsynced`)
+  assert.equal(w.disk.paths().length, 3)
+  await log.close()
+})
+
 test('an idle log tells its floor with a mark before it lets files go', async () => {
   const w = world()
   const log = await openLog(w)
