@@ -23,6 +23,8 @@ const PHASES: readonly (readonly [number, number])[] = [
   [3500, 1],
   [10_500, 0.5],
 ]
+const WARMUP_PER_SECOND = 3500
+const WARMUP_MS = 8000
 const PATIENCE_MS = 30_000
 const SETTLE_MS = 3000
 const REST_MS = 10_000
@@ -44,8 +46,8 @@ async function measure(measured: Measured, seconds: number): Promise<Result[]> {
     await producer.send({ topic, key: `key-${(n * 7919) % KEYS}`, value })
     tally.acked(number)
   }
-  // Connections are made and routes found before anything counts.
-  await openLoop(500, pause(2000), send)
+  // Connections are made, routes found and code compiled before anything counts.
+  await openLoop(WARMUP_PER_SECOND, pause(WARMUP_MS), send)
   const results: Result[] = []
   for (const [rate, parts] of PHASES) {
     toConsumer = latencyHistogram()
