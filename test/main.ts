@@ -3,9 +3,10 @@
 //   computing   as many files at a time as processors    sim/replication   sim/storage   sim/cluster ... wire/
 //   waiting     half as many, one at least               torture/replicated   cluster/local   docs/cluster ...
 //
-// Most tests compute from beginning to end, those in virtual time for minutes. Those in the folders of WAITING start real
-// brokers, kill them and wait for others to notice, and leave processors idle meanwhile. In a single queue, and in the order of
-// their names, waiting ones would run beside waiting ones, and simulations beside simulations.
+// Most tests compute from beginning to end, those in virtual time for minutes. Others start real brokers, kill them and wait
+// for others to notice, and leave processors idle meanwhile. In a single queue, and in the order of their names, waiting ones
+// would run beside waiting ones, and simulations beside simulations. WAITING has as many of them as take as long, one after
+// another, as all the rest.
 
 import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -16,7 +17,7 @@ import { spec, type TestEvent } from 'node:test/reporters'
 const ROOT = import.meta.dirname
 const HANGS_MS = 1_800_000
 
-const WAITING = ['cluster/', 'docs/', 'torture/']
+const WAITING = ['cluster/local', 'cluster/partition', 'docs/', 'torture/replicated/replicated']
 
 /** What takes more than 40 s. Begun last, one of these would run on alone. */
 const LONGEST = [
