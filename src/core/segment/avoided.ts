@@ -13,6 +13,7 @@ export class Avoided {
 
   failed(node: NodeId, nowMs: number): void {
     const times = (this.failures.get(node)?.times ?? 0) + 1
+    this.failures.delete(node)
     this.failures.set(node, { times, untilMs: nowMs + pauseMs(times, LEAST_MS) })
   }
 
@@ -25,6 +26,7 @@ export class Avoided {
     return (this.failures.get(node)?.untilMs ?? nowMs) > nowMs
   }
 
+  /** Who failed last comes last. */
   at(nowMs: number): Set<NodeId> {
     const now = new Set<NodeId>()
     for (const [node, { untilMs }] of this.failures) {

@@ -2,7 +2,7 @@
 //
 //   holder   has exactly the end                            leads the successor, unless it is distrusted, or leaves
 //   kept     replicas that are well: only empty seats are filled
-//   without  who failed lately; taken all the same before too few are left
+//   without  who failed lately; before too few are left taken all the same, who failed longest ago first
 
 import type { NodeId } from '../../model/ids.ts'
 import type { Candidates, CareView } from './care-types.ts'
@@ -16,6 +16,7 @@ interface Facts {
   readonly holders: readonly NodeId[]
   readonly tailFrom: number
   readonly why: EndReason
+  /** Who failed last comes last. */
   readonly without: ReadonlySet<NodeId>
   /** The leader that gave the end is what failed. */
   readonly distrusted: boolean
@@ -41,9 +42,20 @@ export function planSuccessor(facts: Facts): Plan {
   const alive = view.segment.replicas.filter((node) => candidates.alive(node))
   const first = distrusted ? anotherLeader(facts, alive) : holder
   const least = Math.max(1, minInsyncReplicas)
-  const keep = alive.filter((node) => !without.has(node))
-  let replicas = candidates.pick(replicationFactor, keep, first, without)
-  if (replicas.length < least) replicas = candidates.pick(replicationFactor, alive, first)
+  const out = new Set(without)
+  const pick = (): readonly NodeId[] =>
+    candidates.pick(
+      replicationFactor,
+      alive.filter((node) => !out.has(node)),
+      first,
+      out,
+    )
+  let replicas = pick()
+  for (const node of without) {
+    if (replicas.length >= least) break
+    out.delete(node)
+    replicas = pick()
+  }
   if (replicas.length < least) return { tooFew: replicas.length }
   if (distrusted && replicas[0] === leader)
     replicas = [...replicas.slice(1), ...replicas.slice(0, 1)]

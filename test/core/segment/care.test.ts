@@ -282,6 +282,16 @@ test('of those that failed lately some are taken rather than too few', () => {
   assert.equal(names(script.last('stage').replicas).split('').sort().join(''), 'ABC')
 })
 
+test('who failed longest ago is taken first when too few are left: the one that fails now is not tried again and again', () => {
+  const script = new CareScript({ brokers: 3 })
+  script.passes(100)
+  script.gives('A', { end: 3 }, 'C')
+  assert.equal(names(script.last('stage').replicas), 'AB')
+  script.notStored('B')
+  script.passes(1000)
+  assert.equal(names(script.last('stage').replicas), 'AC')
+})
+
 test('a range that is well is idle, and one under-replicated with nobody to help it as well', () => {
   const script = new CareScript()
   script.passes(100)
