@@ -234,6 +234,22 @@ test('the seeds may all be gone: brokers that they told of are asked', async () 
   await w.until(w.client.close())
 })
 
+test('nobody is asked again and again who leads while the disk of a leader is full', async () => {
+  const w = await clusterWorld(SHAPE)
+  const { broker } = w.cluster.member(0)
+  const producer = w.client.producer({ lingerMs: 0 })
+  await w.until(producer.send({ topic: 't', value: '0' }))
+  const { lookups } = broker
+  broker.refuse = () => 'STORAGE_FULL'
+  const sent = producer.send({ topic: 't', value: '1' })
+  await w.pass(10_000)
+  assert.equal(broker.lookups, lookups)
+  broker.refuse = () => undefined
+  await w.until(sent)
+  assert.deepEqual(w.cluster.values(0), ['0', '1'])
+  await w.until(w.client.close())
+})
+
 test('NOT_ENOUGH_REPLICAS is tried again until there are enough, or the delivery time-out says why', async () => {
   const w = await clusterWorld(SHAPE)
   const { broker } = w.cluster.member(0)

@@ -253,16 +253,18 @@ export class Sender {
     const { address, segment } = targetOf(lane)
     // A redirect may not say which segment it is about.
     const known = Math.max(segment, routeTo(lane.topic.route, queue.partition).segment)
-    this.restFor(lane, { address, segment: known }, lane.backoff.next())
+    // A full disk is no reason to look: who no longer leads for it says so itself.
+    const looks = error.code !== 'STORAGE_FULL'
+    this.restFor(lane, { address, segment: known }, lane.backoff.next(), looks)
   }
 
   /** Less when another broker leads before; nobody tells that it does, so that is looked up now and then. */
-  private restFor(lane: Lane, target: Target, ms: number): void {
+  private restFor(lane: Lane, target: Target, ms: number, looks: boolean): void {
     const { topic } = lane
     const timer = this.cluster.ports.clock.after(Math.min(ms, LOOK_MS), () => {
-      void this.refresh(topic)
+      if (looks) void this.refresh(topic)
       if (ms <= LOOK_MS) this.awake(lane)
-      else this.restFor(lane, target, ms - LOOK_MS)
+      else this.restFor(lane, target, ms - LOOK_MS, looks)
     })
     topic.resting.set(lane, { target, timer })
   }

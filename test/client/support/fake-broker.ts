@@ -78,6 +78,7 @@ export class FakeBroker {
   fate: () => Fate = () => ({ kind: 'answer' })
   refuse: (batch: Uint8Array) => ErrorCode | undefined = () => undefined
   produceFrames = 0
+  lookups = 0
   receivedBytes = 0
   /** From the others: nobody tells it what is true. */
   cutOff = false
@@ -217,6 +218,7 @@ export class FakeBroker {
         return
       case OPERATION.DESCRIBE_TOPICS: {
         const { names } = readRequest(describeTopics, frame)
+        if (names.length > 0) this.lookups++
         const topics = names.map((name) => {
           const topic = this.topics.get(name)
           if (topic !== undefined) return { topic: this.ruling.view(topic), brief: false }
