@@ -22,6 +22,11 @@ export class DiskError extends Error {
   }
 }
 
+/** It may be tried again when there is room; all else that fails is final. */
+export function foundNoRoom(error: unknown): error is DiskError {
+  return error instanceof DiskError && error.fault === 'full'
+}
+
 export interface DiskFile {
   readonly path: string
   /** Reads up to `into.length` bytes at `position`; fewer only at the end of the file. */

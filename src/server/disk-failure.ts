@@ -2,7 +2,7 @@
 // which file; what to do follows from the kind of fault.
 
 import { ERRORS } from '../base/errors.ts'
-import { DiskError, type DiskFault } from '../ports/disk.ts'
+import { DiskError, type DiskFault, foundNoRoom } from '../ports/disk.ts'
 
 const HINTS: Partial<Record<DiskFault, string>> = {
   io: "check the disk and the system's log, then start the broker again: what was acknowledged is on the disk",
@@ -21,7 +21,7 @@ export function diskErrorIn(error: unknown): DiskError | undefined {
 
 /** It has room again one day, so what found none may be tried again. All else that fails is final: a sync that failed is never retried. */
 export function isFull(error: unknown): boolean {
-  return diskErrorIn(error)?.fault === 'full'
+  return foundNoRoom(diskErrorIn(error))
 }
 
 export function diskHint(error: unknown, otherwise: string = ERRORS.DISK_FAILED.hint): string {

@@ -13,7 +13,7 @@
 import { EastGuardError } from '../base/errors.ts'
 import type { SegmentKey } from '../model/segment-key.ts'
 import type { Timer } from '../ports/clock.ts'
-import { DiskError } from '../ports/disk.ts'
+import { DiskError, foundNoRoom } from '../ports/disk.ts'
 import { CacheBudget } from './cache/budget.ts'
 import { Tail } from './cache/tail.ts'
 import { IndexShelf } from './index/index-file.ts'
@@ -298,7 +298,7 @@ class Flusher implements SegmentEngine, FlushRequests {
       return
     }
     const fields = { topic: segment.key.topicId, segment: segment.key.segment, err: error }
-    if (error instanceof DiskError && error.fault === 'full') {
+    if (foundNoRoom(error)) {
       this.putOffFor(segment)
       this.env.log.warn('no space for a segment file; its entries stay in the WAL', fields)
       const full = new EastGuardError('STORAGE_FULL', error.message, { cause: error })

@@ -3,10 +3,11 @@
 
 import { encodeSnapshot } from '../../core/metadata/snapshot.ts'
 import type { Clock } from '../../ports/clock.ts'
+import { foundNoRoom } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import type { ShardCopy } from './copy.ts'
-import { isFull, type Replica } from './replica.ts'
+import type { Replica } from './replica.ts'
 
 /** The journal is to hold no more than so many files for long. */
 const FILES_MAX = 4
@@ -71,7 +72,7 @@ export class Checkpoints {
       this.lastBytes.set(shard, await replica.checkpoint())
       this.fullUntilMs = undefined
     } catch (error) {
-      if (!isFull(error)) {
+      if (!foundNoRoom(error)) {
         this.host.failed(error as Error)
         return
       }

@@ -14,7 +14,7 @@ import { Raft } from '../../core/raft/raft.ts'
 import type { Effects, RaftOptions } from '../../core/raft/types.ts'
 import type { Entry, Members, Snapshot } from '../../model/raft.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { DiskError } from '../../ports/disk.ts'
+import { foundNoRoom } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Journal } from '../../storage/journal/journal.ts'
 import {
@@ -99,7 +99,7 @@ export class Replica {
       this.waits = false
       return true
     } catch (error) {
-      if (!isFull(error) || this.closing) throw error
+      if (!foundNoRoom(error) || this.closing) throw error
       const { shard, waits } = this
       const message =
         'No disk space for the snapshot of a metadata shard; it is taken up when there is'
@@ -158,8 +158,4 @@ export class Replica {
   private founding(): Snapshot {
     return { index: 0, term: 0, members: this.raft.log.membersAt(0), data: EMPTY }
   }
-}
-
-export function isFull(error: unknown): boolean {
-  return error instanceof DiskError && error.fault === 'full'
 }

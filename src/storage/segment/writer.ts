@@ -9,7 +9,7 @@ import { assert } from '../../base/assert.ts'
 import { concatBytes } from '../../base/bytes.ts'
 import { EastGuardError, messageOf } from '../../base/errors.ts'
 import { ENVELOPE_BYTES, type Entry } from '../../model/entry.ts'
-import { DiskError } from '../../ports/disk.ts'
+import { foundNoRoom } from '../../ports/disk.ts'
 import { entryMemory, Tail } from '../cache/tail.ts'
 import { directoryOf } from '../checked-file.ts'
 import type { Segment, SegmentFiles } from '../segment-log.ts'
@@ -251,7 +251,7 @@ async function endCut(segment: Segment, end: number, cut: BegunCut): Promise<voi
 
 /** Another call may find some. */
 function noRoom(error: unknown): never {
-  if (!(error instanceof DiskError) || error.fault !== 'full') throw error
+  if (!foundNoRoom(error)) throw error
   throw new EastGuardError('STORAGE_FULL', error.message, { cause: error })
 }
 

@@ -13,7 +13,7 @@
 import { assert } from '../../base/assert.ts'
 import { getU32 } from '../../base/bytes.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { type Disk, DiskError, type DiskFile } from '../../ports/disk.ts'
+import { type Disk, type DiskFile, foundNoRoom } from '../../ports/disk.ts'
 import type { Log } from '../../ports/log.ts'
 import type { Random } from '../../ports/random.ts'
 import {
@@ -207,7 +207,7 @@ export class LogFiles {
       await file.sync()
       return bytes
     } catch (error) {
-      if (!isFull(error)) throw error
+      if (!foundNoRoom(error)) throw error
       await file.truncate(spare.bytes)
       return undefined
     }
@@ -253,7 +253,7 @@ export class LogFiles {
       await this.make()
       return true
     } catch (error) {
-      if (!isFull(error)) throw error
+      if (!foundNoRoom(error)) throw error
       await this.options.disk.remove(`${this.options.dir}/${TEMPORARY_NAME}`)
       this.options.log.warn(
         'No disk space for the next log file; writing stops when this one is full',
@@ -294,7 +294,7 @@ export class LogFiles {
       if (bytes > fileBytes) await open.truncate(fileBytes)
       else await open.allocate(fileBytes)
     } catch (error) {
-      if (!isFull(error)) throw error
+      if (!foundNoRoom(error)) throw error
       await open.truncate(bytes)
       length = bytes
     }
@@ -368,8 +368,4 @@ export class LogFiles {
 
 function usable(fileBytes: number): number {
   return fileBytes - TAIL_BYTES
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof DiskError && error.fault === 'full'
 }
