@@ -37,7 +37,7 @@ const IN_FLIGHT_BYTES_MAX = 32 * 1024 * 1024
 /** The coordinator says so again while it is so. */
 const REFUSED_FOR_MS = 1000
 /** Without a lease for so long, somebody else may well lead: producers should look. */
-const UNLEASED_PATIENCE_MS = 2500
+const UNLEASED_PATIENCE_MS = 2000
 /** A full segment whose end led to nothing takes more for so long, and for longer each time. */
 const ROLL_AGAIN_LEAST_MS = 1000
 
